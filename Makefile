@@ -39,7 +39,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -90,6 +90,9 @@ changes: build ## make each change of docs/add-an-op.md in a copy of the tree, b
 
 fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, pipelines
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
+
+sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 200), in random shapes and modes
+	$(PY) -m tests.fuzz --each $(or $(COUNT),200) --seed $(or $(SEED),0)
 
 bench: build ## compare speed with JAX's CPU backend; fails if a bound is missed
 	$(PY) -m ipujax bench

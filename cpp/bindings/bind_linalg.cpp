@@ -14,16 +14,18 @@ using popx::Parts;
 namespace {
 
 void bindSolve(py::module_ m) {
-  m.def("cholesky", &popx::cholesky, "graph"_a, "a"_a, "lower"_a, "prog"_a, debugArg());
+  m.def("cholesky", &popx::cholesky, "graph"_a, "a"_a, "lower"_a, "prog"_a, debugArg(),
+        "block_size"_a = 0);
   m.def(
       "triangularSolve",
       [](Graph& graph, const Parts& a, const Parts& b, bool left_side, bool lower,
-         bool unit_diagonal, char transpose, Sequence& prog, const DebugContext& debug) {
-        return popx::triangularSolve(graph, a, b, {left_side, lower, unit_diagonal, transpose},
-                                     prog, debug);
+         bool unit_diagonal, char transpose, Sequence& prog, const DebugContext& debug,
+         std::size_t block_size) {
+        return popx::triangularSolve(
+            graph, a, b, {left_side, lower, unit_diagonal, transpose, block_size}, prog, debug);
       },
       "graph"_a, "a"_a, "b"_a, "left_side"_a, "lower"_a, "unit_diagonal"_a, "transpose"_a, "prog"_a,
-      debugArg());
+      debugArg(), "block_size"_a = 0);
   m.def("tridiagonalSolve", &popx::tridiagonalSolve, "graph"_a, "lower"_a, "diagonal"_a, "upper"_a,
         "b"_a, "perturb"_a, "prog"_a, debugArg());
   m.def("lu", &popx::lu, "graph"_a, "a"_a, "prog"_a, debugArg());

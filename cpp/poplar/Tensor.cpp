@@ -24,6 +24,15 @@ void checkDim(const View& view, unsigned dimension, const char* where) {
   }
 }
 
+View retyped(View view, ipujax::engine::ElementType type) {
+  view.type = type;
+  if (view.isStrided()) return view;
+  auto pieces = std::make_shared<ipujax::engine::Pieces>(*view.pieces);
+  for (View& piece : pieces->views) piece = retyped(std::move(piece), type);
+  view.pieces = std::move(pieces);
+  return view;
+}
+
 }  // namespace
 
 Tensor::Tensor(GraphImpl* graph, std::shared_ptr<const View> view)
@@ -300,10 +309,8 @@ Tensor Tensor::reinterpret(const Type& type) const {
                      elementType().toString() + "; got " + type.toString() +
                      ". Use popops::cast to convert values.");
   }
-  View view = v();
   if (type.requiresMetadata()) return *this;
-  view.type = type.storage();
-  const Tensor result(graph_, std::make_shared<const View>(std::move(view)));
+  const Tensor result(graph_, std::make_shared<const View>(retyped(v(), type.storage())));
   return type == QUARTER_METADATA ? result.asMetadata() : result;
 }
 

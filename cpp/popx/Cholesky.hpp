@@ -6,8 +6,9 @@ namespace popx {
 /// The triangle L (`lower`) with L L^H = A, or U with U^H U = A, of each matrix A [..., n, n]; only
 /// that triangle of A is read and the other one of the result is zero. A matrix that is not
 /// positive definite gives NaN. The model counts: n rank-one updates, the column broadcast before
-/// each.
+/// each; with a block size, n / block_size updates by as many columns, whose block on the diagonal
+/// one tile factorises, and code for each. It changes nothing else.
 Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
-               const DebugContext& debugContext = {});
+               const DebugContext& debugContext = {}, std::size_t block_size = 0);
 
 }  // namespace popx

@@ -75,4 +75,29 @@ native::Cost cost(const Graph& graph, std::uint64_t items, std::uint64_t rows,
   return cost;
 }
 
+native::Cost blockedCost(const Graph& graph, const Matrices& a, const Blocked& steps,
+                         double flops_per_item) {
+  if (steps.block_size == 0 || steps.n <= 0 || a.items == 0)
+    return cost(graph, a, steps.n, flops_per_item);
+  const double block = std::min(static_cast<double>(steps.block_size), steps.n);
+  const double blocks = std::ceil(steps.n / block);
+  const auto width = static_cast<std::uint64_t>(block);
+  // Panels in the place of columns.
+  native::Cost found = cost(graph, a.items, a.m * width, (a.n + width - 1) / width, 2 * blocks,
+                            flops_per_item, a.complex);
+  const poplar::Target& target = graph.getTarget();
+  const double factor = a.complex ? 4 : 1;
+  const double workers = target.getNumWorkerContexts();
+  const double rounds = std::ceil(static_cast<double>(a.items) / target.getNumTiles());
+  // block ** 3 / 3 operations by one worker, whose turn is every sixth cycle.
+  const double alone = block * block * block / 6 * factor * workers;
+  const auto busy = std::min<std::uint64_t>(a.items, target.getNumTiles());
+  native::addComputeSet(found, target, blocks * rounds * (alone + 50), busy);
+  found.sync_cycles += (blocks - 1) * target.getMaxIPUSyncDelay();
+  const double unrolled = steps.halves ? 1 + std::ceil(std::log2(blocks)) : blocks;
+  found.code_bytes += static_cast<std::uint64_t>(512 * unrolled);
+  found.temporary_bytes += static_cast<std::uint64_t>(block * block * 4 * (a.complex ? 2 : 1));
+  return found;
+}
+
 }  // namespace popx::batch

@@ -36,6 +36,19 @@ inline native::Cost cost(const Graph& graph, const Matrices& a, double steps,
   return cost(graph, a.items, a.m, a.n, steps, flops_per_item, a.complex);
 }
 
+/// The dependent steps of a factorisation.
+struct Blocked {
+  double n;                ///< columns, or rows of X
+  std::size_t block_size;  ///< how many one step handles; 0: one, in a loop
+  bool halves;             ///< whether the code is that of halves of halves, not of each block
+};
+
+/// The same by blocks: in each step one worker factorises the block on the diagonal, which goes to
+/// the tiles that share the panel, and the panel to those that share what is left. Steps are
+/// unrolled: 512 bytes of code each (our estimate).
+native::Cost blockedCost(const Graph& graph, const Matrices& a, const Blocked& steps,
+                         double flops_per_item);
+
 /// An integer for each item: 0, or why it has no result.
 inline Output status(const Matrices& a) { return {a.leading, 0, false, poplar::INT}; }
 

@@ -17,8 +17,9 @@ Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
   const double size = static_cast<double>(a[0].shape().back());
   return batch::emit(graph, "popx.triangularSolve", {{a, 2}, {b, 2}},
                      {{b[0].shape(), 2, right.complex}}, std::move(attributes),
-                     batch::cost(graph, right, size, size * elements + size * size / 2), prog,
-                     {debugContext, "triangularSolve"})[0];
+                     batch::blockedCost(graph, right, {size, params.block_size, true},
+                                        size * elements + size * size / 2),
+                     prog, {debugContext, "triangularSolve"})[0];
 }
 
 std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Parts& diagonal,

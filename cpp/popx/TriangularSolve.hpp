@@ -7,12 +7,13 @@ struct TriangularSolveParams {
   bool left_side = true;  ///< op(A) X = B, else X op(A) = B
   bool lower = true;      ///< which triangle of A is read
   bool unit_diagonal = false;
-  char transpose = 'N';  ///< op(A): N as it is, T transposed, C transposed and conjugated
+  char transpose = 'N';        ///< op(A): N as it is, T transposed, C transposed and conjugated
+  std::size_t block_size = 0;  ///< rows of X that are solved at once; 0: one by one
 };
 
 /// X of each triangle A [..., n, n] and B [..., n, m] (or [..., m, n]). A zero on the diagonal
 /// gives infinities and NaN. The model counts: n dependent steps, each a row of X broadcast and
-/// subtracted.
+/// subtracted; or n / block_size of blocks of rows. The block size changes nothing else.
 Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
                       const TriangularSolveParams& params, Sequence& prog,
                       const DebugContext& debugContext = {});

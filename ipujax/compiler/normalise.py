@@ -10,6 +10,7 @@ from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.passes.activations import recognise_activations
 from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.combine import combine_collectives
+from ipujax.compiler.passes.combine_shared import combine_shared
 from ipujax.compiler.passes.complex import split_complex
 from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.high_products import split_high_products
@@ -49,6 +50,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     share,
     widen_in_sums,
     drop_dead,
+    combine_shared,
     combine_collectives,
     refuse_unsupported,
 )

@@ -123,27 +123,25 @@ class LibraryOptions:
 
     cholesky_block_size: int = option(
         0,
-        "Rows of a block of Cholesky factorisations; 0: as the plan has it.",
+        "Columns that a Cholesky factorization computes on one tile before it updates the others; "
+        "0: PopLibs' choice.",
         "IPUJAX_CHOLESKY_BLOCK_SIZE",
-        bounds=(0, 2**16),
-        no_effect="the plan chooses the blocks",
+        bounds=(0, 2**20),
     )
-    triangular_solve_block_size: int = option(
+    triangular_solve_expander_block_size: int = option(
         0,
-        "Rows of a block of triangular solves; 0: as the plan has it.",
-        "IPUJAX_TRIANGULAR_SOLVE_BLOCK_SIZE",
-        bounds=(0, 2**16),
-        no_effect="the plan chooses the blocks",
+        "Rows that a triangular solve computes on one tile before it updates the others; 0: "
+        "PopLibs' choice.",
+        "IPUJAX_TRIANGULAR_SOLVE_EXPANDER_BLOCK_SIZE",
+        bounds=(0, 2**20),
     )
     combine_matmuls: bool = option(
         False,
-        "Combine products that share an operand.",
+        "Make products that share an operand one product of all others.",
         "IPUJAX_COMBINE_MATMULS",
-        no_effect="each product is planned alone; write them as one product of a concatenation",
     )
     combine_embedding_lookups: bool = option(
         False,
-        "Combine lookups in one table.",
+        "Make lookups of one table one lookup, which may need more memory.",
         "IPUJAX_COMBINE_EMBEDDING_LOOKUPS",
-        no_effect="each lookup is planned alone; write them as one with concatenated indices",
     )

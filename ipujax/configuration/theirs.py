@@ -37,7 +37,7 @@ RENAMED: dict[str, str] = {
     "optimizations.minimum_remote_tensor_size": "minimum_remote_tensor_size",
     "optimizations.combine_embedding_lookups": "combine_embedding_lookups",
     "optimizations.combine_matmuls": "combine_matmuls",
-    "optimizations.triangular_solve_expander_block_size": "triangular_solve_block_size",
+    "optimizations.triangular_solve_expander_block_size": "triangular_solve_expander_block_size",
     "optimizations.cholesky_block_size": "cholesky_block_size",
     "optimizations.enable_gather_simplifier": "gather_simplifier",
     "optimizations.enable_fast_math": "fast_math",

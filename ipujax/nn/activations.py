@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,9 +94,9 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
 
     Args:
         x: of a float dtype, any shape.
-        alpha: the slope of the negative side.
+        alpha: the slope of the negative side, a finite number.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is of another dtype, or alpha is not finite.
 
     Source: LeakyRelu of ONNX, which PopART computes.
 
@@ -104,7 +105,7 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
         [-0.5, 2.0]
     """
     x = _floats("leaky_relu", x)
-    return jax.nn.leaky_relu(x, jnp.asarray(alpha, x.dtype))
+    return jax.nn.leaky_relu(x, _alpha("leaky_relu", alpha, x))
 
 
 def elu(x: Any, alpha: float = 1.0) -> jax.Array:
@@ -112,9 +113,9 @@ def elu(x: Any, alpha: float = 1.0) -> jax.Array:
 
     Args:
         x: of a float dtype, any shape.
-        alpha: less the limit on the negative side.
+        alpha: less the limit on the negative side, a finite number.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is of another dtype, or alpha is not finite.
 
     Source: Elu of ONNX, which PopART computes.
 
@@ -124,13 +125,22 @@ def elu(x: Any, alpha: float = 1.0) -> jax.Array:
     """
     x = _floats("elu", x)
     if not isinstance(alpha, int | float):
-        return jax.nn.elu(x, jnp.asarray(alpha, x.dtype))
+        return jax.nn.elu(x, _alpha("elu", alpha, x))
+    _alpha("elu", alpha, x)  # checks it
     y: jax.Array = _ELU(x, alpha=float(alpha))
     return y
 
 
 def _plain_elu(x: jax.Array, *, alpha: float) -> jax.Array:
     return jax.nn.elu(x, jnp.asarray(alpha, x.dtype))
+
+
+def _alpha(name: str, alpha: Any, x: jax.Array) -> jax.Array:
+    if not isinstance(alpha, jax.Array) and not math.isfinite(alpha):
+        raise ConfigError(
+            f"[nn.{name}] needs a finite alpha; got alpha={alpha}. Use 0.01, for example."
+        )
+    return jnp.asarray(alpha, x.dtype)
 
 
 def _elu_vjp(operands: Any, results: Any, cotangents: Any, *, alpha: float) -> Sequence[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -34,12 +35,20 @@ def batch_norm_init(channels: int) -> BatchNormState:
     Args:
         channels: their number, C.
 
+    Raises:
+        ConfigError: channels is no number of at least 0.
+
     Source: initializers of `tf.keras.layers.BatchNormalization`.
 
     Example:
         >>> ipu.nn.batch_norm_init(2).variance.tolist()
         [1.0, 1.0]
     """
+    if not isinstance(channels, int) or channels < 0:
+        raise ConfigError(
+            f"[nn.batch_norm_init] needs a number of channels of at least 0; got {channels!r}. "
+            "Pass the size of x along its channels."
+        )
     return BatchNormState(jnp.zeros(channels, jnp.float32), jnp.ones(channels, jnp.float32))
 
 
@@ -155,10 +164,15 @@ def _check(
             f"[nn.batch_norm] needs channels_axis to be a dimension of x {x.shape}; got "
             f"channels_axis={axis}. Use one of its dimensions."
         )
-    if not epsilon > 0 or not 0 <= momentum <= 1:
+    if not 0 < epsilon < math.inf or not 0 <= momentum <= 1:
         raise ConfigError(
-            "[nn.batch_norm] needs an epsilon above 0 and a momentum from 0 to 1; got "
+            "[nn.batch_norm] needs a finite epsilon above 0 and a momentum from 0 to 1; got "
             f"epsilon={epsilon}, momentum={momentum}. Use 1e-3 and 0.99, for example."
+        )
+    if not isinstance(state, tuple) or len(state) != 2:
+        raise ConfigError(
+            f"[nn.batch_norm] needs a BatchNormState as state; got {type(state).__name__}. Use "
+            "ipu.nn.batch_norm_init."
         )
     wanted = (x.shape[axis],)
     named = zip(("state.mean", "state.variance", "gamma", "beta"), (*state, *vectors), strict=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ipujax import jax_compat
 from ipujax.errors import ConfigError
@@ -33,8 +33,8 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
     Returns:
         the losses [...], of the dtype of the logits.
     Raises:
-        ConfigError: shapes or dtypes are none of these, or the scale is a number that is not above
-            0.
+        ConfigError: shapes or dtypes are none of these, or the scale is not above 0, where that is
+            known before the program runs.
 
     Source: `popnn::calcLoss` of PopLibs with CROSS_ENTROPY_LOSS.
 
@@ -71,7 +71,7 @@ def _loss_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     """Scaled in both modes, so that reverse mode, which transposes this, gives scaled gradients."""
     logits, labels, scale = primals
     logs = log_softmax(logits)
-    loss = -_at_labels(logs, labels)
+    loss = _loss(*primals)  # whose derivative is scaled, too
     hot = _one_hot(logits, labels)
     wide = jnp.exp(logs.astype(scale.dtype)) - hot.astype(scale.dtype)
     slope = jnp.where(jnp.any(hot, -1, keepdims=True), wide * scale, 0).astype(logits.dtype)
@@ -93,9 +93,9 @@ def _check(logits: jax.Array, labels: jax.Array, loss_scale: Any) -> None:
             f"[nn.cross_entropy] needs integer labels of shape {logits.shape[:-1]}; got "
             f"{labels.dtype}{list(labels.shape)}. Pass one class number for each row of logits."
         )
-    is_number = isinstance(loss_scale, (int, float, np.number))
-    if is_number and not (loss_scale > 0 and np.isfinite(loss_scale)):
+    is_known = not isinstance(loss_scale, jax.core.Tracer)
+    if jnp.ndim(loss_scale) or (is_known and not 0 < float(loss_scale) < math.inf):
         raise ConfigError(
-            f"[nn.cross_entropy] needs a finite loss_scale above 0; got {loss_scale}. "
+            f"[nn.cross_entropy] needs a finite loss_scale above 0, a scalar; got {loss_scale}. "
             "Use 1 for no scaling."
         )

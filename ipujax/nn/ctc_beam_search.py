@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.errors import ConfigError
 from ipujax.nn.ctc_loss import check_data, length_of
 from ipujax.ops.definition import Op
 
@@ -48,7 +49,7 @@ def ctc_beam_search_decoder(
         `CTCPaths`.
 
     Raises:
-        ValueError: a wrong shape, dtype, width or number of paths.
+        ConfigError: a wrong shape, dtype, width or number of paths.
 
     Source: popnn/CTCInference.hpp; Hannun et al., First-Pass Large Vocabulary Continuous Speech
     Recognition using Bi-Directional Recurrent DNNs (2014).
@@ -82,7 +83,7 @@ def ctc_beam_search_decoder_with_log_probs(
         `CTCPaths`.
 
     Raises:
-        ValueError: as `ctc_beam_search_decoder`.
+        ConfigError: as `ctc_beam_search_decoder`.
 
     Source: popnn/CTCInference.hpp.
 
@@ -101,8 +102,8 @@ def _decode(
 ) -> CTCPaths:
     data = jnp.asarray(data)
     blank = check_data(where, data, blank_index)
-    if not 1 <= paths <= width:
-        raise ValueError(
+    if not isinstance(width, int) or not isinstance(paths, int) or not 1 <= paths <= width:
+        raise ConfigError(
             f"[{where}] needs 1 or more top_paths, and a beam_width not below them; got "
             f"top_paths={paths} and beam_width={width}. Use a wider beam."
         )

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
 #: Stands for the logarithm of 0, so that sums and gradients stay finite.
@@ -40,7 +41,7 @@ def ctc_loss(
         data count as all of it.
 
     Raises:
-        ValueError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
+        ConfigError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
 
     Source: popnn/CTCLoss.hpp; Graves et al., Connectionist Temporal Classification (2006).
 
@@ -71,7 +72,7 @@ def ctc_loss_with_log_probs(
         The losses [batch], as `ctc_loss`.
 
     Raises:
-        ValueError: as `ctc_loss`.
+        ConfigError: as `ctc_loss`.
 
     Source: popnn/CTCLoss.hpp.
 
@@ -116,16 +117,16 @@ def check_data(where: str, data: Any, blank_index: int) -> int:
     """The blank as a class of data [time, batch, classes].
 
     Raises:
-        ValueError: data of another rank or dtype, or a blank that is no class.
+        ConfigError: data of another rank or dtype, or a blank that is no class.
     """
     if data.ndim != 3 or data.dtype.name not in _DTYPES:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs data [time, batch, classes] of {', '.join(_DTYPES)}; got "
             f"{data.dtype.name} {list(data.shape)}. Move time to the first dimension."
         )
     classes = data.shape[2]
-    if not -classes <= blank_index < classes:
-        raise ValueError(
+    if not isinstance(blank_index, int) or not -classes <= blank_index < classes:
+        raise ConfigError(
             f"[{where}] needs a blank_index among the {classes} classes; got {blank_index}. "
             "Use the index of a class."
         )
@@ -136,7 +137,7 @@ def length_of(where: str, name: str, lengths: Any, batch: int, most: int) -> jax
     """Lengths [batch] as int32 in [0, most]; `most` by default.
 
     Raises:
-        ValueError: another shape or dtype; lengths that are known out of range.
+        ConfigError: another shape or dtype; lengths that are known out of range.
     """
     if lengths is None:
         return jnp.full((batch,), most, jnp.int32)
@@ -157,7 +158,7 @@ def _integers(
     )
     if not fits or not jnp.issubdtype(array.dtype, jnp.integer):
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs {name} [{wanted}] of integers; got {array.dtype.name} "
             f"{list(array.shape)}. Pass one row for each sequence."
         )
@@ -166,7 +167,7 @@ def _integers(
         found = np.asarray(array)
         outside = found[(found < low) | (found > high)]
         if outside.size:
-            raise ValueError(
+            raise ConfigError(
                 f"[{where}] needs {name} from {low} to {high}; got {outside[0]}. "
                 "Use lengths of the data."
             )
@@ -180,7 +181,7 @@ def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int
     found, within = np.asarray(labels), np.arange(labels.shape[1]) < np.asarray(counts)[:, None]
     wrong = found[within & ((found < 0) | (found >= classes) | (found == blank))]
     if wrong.size:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs labels that are classes from 0 to {classes - 1}, and not the blank "
             f"{blank}; got {wrong[0]}. Use another blank_index, or leave blanks out."
         )
@@ -251,7 +252,8 @@ def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
     def folded(x: Any, dim: int | None, axis: int) -> Any:
         whole = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
         whole = jnp.moveaxis(whole, 0, axis)
-        return whole.reshape([*whole.shape[:axis], -1, *whole.shape[axis + 2 :]])
+        both = whole.shape[axis] * whole.shape[axis + 1]
+        return whole.reshape([*whole.shape[:axis], both, *whole.shape[axis + 2 :]])
 
     axes = (1, 0, 0, 0)
     losses, gradient = _CTC(*map(folded, operands, dims, axes), **options)

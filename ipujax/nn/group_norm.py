@@ -183,7 +183,8 @@ def group_norm(
     x = _checked("group_norm", x, epsilon)
     axis = _axis("group_norm", x, channels_axis)
     channels = x.shape[axis]
-    if not isinstance(groups, int) or groups < 1 or channels % groups:
+    is_number = isinstance(groups, int) and not isinstance(groups, bool)
+    if not is_number or groups < 1 or channels % groups:
         raise ConfigError(
             f"[nn.group_norm] needs groups that divide the {channels} channels; got "
             f"groups={groups}. Use a divisor of {channels}."
@@ -273,7 +274,7 @@ def layer_norm(
         [[-1.22  0.    1.22]]
     """
     x = _checked("layer_norm", x, epsilon)
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     axes = [_axis("layer_norm", x, each, "axis") for each in given]
     if not axes or len({*axes}) < len(axes):
         raise ConfigError(
@@ -334,14 +335,20 @@ def _checked(name: str, x: Any, epsilon: float) -> jax.Array:
         raise ConfigError(
             f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
         )
-    if not epsilon > 0:
+    if not 0 < epsilon < math.inf:
         raise ConfigError(
-            f"[nn.{name}] needs an epsilon above 0; got epsilon={epsilon}. Use 1e-6, for example."
+            f"[nn.{name}] needs a finite epsilon above 0; got epsilon={epsilon}. Use 1e-6, for "
+            "example."
         )
     return x
 
 
 def _axis(name: str, x: jax.Array, axis: int, label: str = "channels_axis") -> int:
+    if not isinstance(axis, int):
+        raise ConfigError(
+            f"[nn.{name}] needs {label} to be the number of a dimension; got {label}={axis!r}. "
+            "Pass an integer."
+        )
     least = -x.ndim if name == "layer_norm" else 1 - x.ndim
     if not least <= axis < x.ndim or (name != "layer_norm" and axis == 0):
         raise ConfigError(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
 
@@ -60,7 +61,7 @@ def gru(
         The outputs [time, batch, out], and the last one [batch, out].
 
     Raises:
-        ValueError: a wrong shape, dtype or option, or a gradient of an inference-only layer.
+        ConfigError: a wrong shape, dtype or option, or a gradient of an inference-only layer.
 
     Source: popnn/Gru.hpp; TensorFlow's `PopnnGRU` for Graphcore IPUs.
 
@@ -107,7 +108,7 @@ def dynamic_gru(
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
 
     Raises:
-        ValueError: as `gru`; or lengths of another shape or dtype.
+        ConfigError: as `gru`; or lengths of another shape or dtype.
 
     Source: popnn/Gru.hpp; TensorFlow's `PopnnDynamicGRU` for Graphcore IPUs.
 
@@ -153,7 +154,7 @@ def augru(
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
 
     Raises:
-        ValueError: as `gru`; or attention or lengths of another shape or dtype.
+        ConfigError: as `gru`; or attention or lengths of another shape or dtype.
 
     Source: popnn/Gru.hpp; TensorFlow's `PopnnAUGRU` for Graphcore IPUs; Zhou et al., Deep Interest
     Evolution Network (2019).
@@ -361,7 +362,7 @@ _OPS = {op.name: op for op in (_GRU, _TRAINED)}
 def _jvp(primals: Any, tangents: Any, **options: Any) -> Any:
     """Keeps what a gradient needs, unless it is to be computed again."""
     if options["inference"]:
-        raise ValueError(
+        raise ConfigError(
             "[ipu.nn.gru] needs a layer that is trained to differentiate it; got "
             "inference_only=True. Leave it out."
         )

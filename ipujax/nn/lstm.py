@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
 
@@ -73,7 +74,7 @@ def lstm(
         The outputs [time, batch, out], and the state after the last step.
 
     Raises:
-        ValueError: a wrong shape, dtype or option, or a gradient of an inference-only layer.
+        ConfigError: a wrong shape, dtype or option, or a gradient of an inference-only layer.
 
     Source: popnn/Lstm.hpp; TensorFlow's `PopnnLSTM` for Graphcore IPUs.
 
@@ -231,7 +232,7 @@ _OPS = {op.name: op for op in (_LSTM, _TRAINED)}
 def _jvp(primals: Any, tangents: Any, **options: Any) -> Any:
     """Keeps what a gradient needs, unless it is to be computed again."""
     if options["inference"]:
-        raise ValueError(
+        raise ConfigError(
             "[ipu.nn.lstm] needs a layer that is trained to differentiate it; got "
             "inference_only=True. Leave it out."
         )

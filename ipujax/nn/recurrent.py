@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.errors import ConfigError
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "sigmoid": jax.nn.sigmoid,
     "hard_sigmoid": lambda x: jnp.clip(0.2 * x + 0.5, 0, 1).astype(x.dtype),
@@ -74,15 +76,15 @@ def check_layer(where: str, x: Any, weights: Any, units: int, bias_shape: tuple[
     """Shapes and dtypes: x [time, batch, in], weights [units, in, out] and [units, out, out].
 
     Raises:
-        ValueError: of another rank, size or dtype.
+        ConfigError: of another rank, size or dtype.
     """
     input_weights, output_weights, biases = weights
     if x.ndim != 3 or x.dtype.name not in _DTYPES:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs x [time, batch, in] of {', '.join(_DTYPES)}; got "
             f"{x.dtype.name} {list(x.shape)}. Move time to the first dimension."
         )
-    size = output_weights.shape[-1]
+    size = output_weights.shape[-1] if output_weights.ndim else 0
     wanted = {
         "input_weights": (input_weights, (units, x.shape[2], size)),
         "output_weights": (output_weights, (units, size, size)),
@@ -96,10 +98,10 @@ def check_array(where: str, name: str, array: Any, shape: tuple[int, ...], dtype
     """One argument's shape and dtype.
 
     Raises:
-        ValueError: another one.
+        ConfigError: another one.
     """
     if tuple(array.shape) != shape or array.dtype != dtype:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs {name} {list(shape)} of {jnp.dtype(dtype).name}; got "
             f"{array.dtype.name} {list(array.shape)}. Pass an array of this shape and dtype."
         )
@@ -109,11 +111,11 @@ def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
     """Lengths as int32; those that are known are checked.
 
     Raises:
-        ValueError: another shape or dtype, or a negative length.
+        ConfigError: another shape or dtype, or a negative length.
     """
     array = jnp.asarray(lengths)
     if array.shape != (batch,) or not jnp.issubdtype(array.dtype, jnp.integer):
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs lengths [{batch}] of integers, one for each sequence; got "
             f"{array.dtype.name} {list(array.shape)}. Pass the number of steps of each."
         )
@@ -126,21 +128,21 @@ def check_options(
     """Options by name.
 
     Raises:
-        ValueError: an unknown one.
+        ConfigError: an unknown one.
     """
     for name, value in (("activation", activation), ("recurrent_activation", recurrent)):
         if value not in ACTIVATIONS:
-            raise ValueError(
+            raise ConfigError(
                 f"[{where}] needs {name} of {', '.join(sorted(ACTIVATIONS))}; got {value!r}. "
                 "Use one of these."
             )
     if partials is not None and partials not in _PARTIALS:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs partials of {', '.join(_PARTIALS)}; got {partials!r}. "
             "Use one of these."
         )
     if memory is not None and not 0 < memory <= 10:
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs an available_memory_proportion above 0; got {memory}. "
             "Use a proportion such as 0.6."
         )
@@ -150,10 +152,10 @@ def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple
     """The order of units in weights and biases.
 
     Raises:
-        ValueError: it lacks one.
+        ConfigError: it lacks one.
     """
     if sorted(order) != sorted(units):
-        raise ValueError(
+        raise ConfigError(
             f"[{where}] needs a cell_order with each of {', '.join(units)} once; got "
             f"{tuple(order)!r}. Name each unit once."
         )
@@ -174,7 +176,8 @@ def fold_batch(
         moved = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
         moved = jnp.moveaxis(moved, 0, axis)
         shape = list(moved.shape)
-        folded.append(moved.reshape([*shape[:axis], -1, *shape[axis + 2 :]]))
+        both = shape[axis] * shape[axis + 1]
+        folded.append(moved.reshape([*shape[:axis], both, *shape[axis + 2 :]]))
     return folded
 
 

@@ -37,7 +37,8 @@ def log_uniform_candidate_sampler(
 
     Args:
         key: a key of JAX, or an integer.
-        true_classes: [...] integers; they do not change what is drawn.
+        true_classes: [...] integers from 0 to range_max - 1; they do not change what is drawn.
+            Others that only run time knows count as the nearest class.
         num_sampled: classes to draw.
         unique: whether no class is drawn twice. Draws that repeat one are rejected, and the
             expected counts follow from the number of draws.
@@ -45,8 +46,8 @@ def log_uniform_candidate_sampler(
     Returns:
         Candidates. They have no derivatives.
     Raises:
-        ConfigError: true classes that are no integers, nothing to draw, or more unique classes than
-            there are.
+        ConfigError: true classes that are no integers or known to be no classes, nothing to draw,
+            more unique classes than there are, or no key.
 
     Source: `tf.random.log_uniform_candidate_sampler`.
 
@@ -170,15 +171,18 @@ def learned_unigram_candidate_sampler(
     """
     where = "learned_unigram_candidate_sampler"
     weights = jnp.asarray(counts)
-    if weights.ndim != 1 or not weights.size or weights.dtype != jnp.float32:
+    known = np.ones(1) if isinstance(weights, jax.core.Tracer) else np.asarray(weights).ravel()
+    is_wrong = not (known >= 0).all() or not 0 < known.sum() < math.inf
+    if weights.ndim != 1 or not weights.size or weights.dtype != jnp.float32 or is_wrong:
         raise ConfigError(
-            f"[ipu.ops.{where}] needs counts of float32 [classes]; got {weights.dtype} "
-            f"{list(weights.shape)}. Begin with jnp.ones(classes)."
+            f"[ipu.ops.{where}] needs counts of float32 [classes], not negative and not all 0; got "
+            f"{weights.dtype} {list(weights.shape)}{f' with {min(known)}' if is_wrong else ''}. "
+            "Begin with jnp.ones(classes)."
         )
     _checked_range(where, num_sampled, unique, weights.size)
     weights = lax.stop_gradient(weights)
     draw, probability = _by_weights(weights)
-    classes = _checked_classes(where, true_classes)
+    classes = classes_of(where, "true_classes", true_classes, weights.size)
     found = _sampled(where, key, classes, num_sampled, unique, weights.size, draw, probability)
     return found, weights.at[classes.ravel()].add(1.0)
 
@@ -209,8 +213,8 @@ def _sampled(
     draw: _Draw,
     probability: _Probability,
 ) -> Candidates:
-    classes = _checked_classes(where, true_classes)
-    key = key_of(key)
+    classes = classes_of(where, "true_classes", true_classes, num_classes)
+    key = _key_of(where, key)
     if unique:
         sampled, tries = _unique(key, num_sampled, num_classes, draw)
     else:
@@ -251,21 +255,41 @@ def _unique(
     return end[1], end[3]
 
 
-def key_of(key: Any) -> jax.Array:
+def _key_of(where: str, key: Any) -> jax.Array:
     """A key of JAX: this one, or that of an integer."""
     if isinstance(key, int):
         return jax.random.key(key)
-    return jnp.asarray(key)
+    key = jnp.asarray(key)
+    is_key = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()
+    if not is_key and (key.dtype != jnp.uint32 or key.ndim != 1):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs a key of JAX or an integer; got {key.dtype} "
+            f"{list(key.shape)}. Pass jax.random.key(0)."
+        )
+    return key
 
 
-def _checked_classes(where: str, true_classes: Any) -> jax.Array:
-    classes = jnp.asarray(true_classes)
+def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array:
+    """Numbers of classes as int32; unknown ones that are none become the nearest class.
+
+    Raises:
+        ConfigError: another dtype, or a number that is known to be no class.
+    """
+    classes = jnp.asarray(given)
     if not jnp.issubdtype(classes.dtype, jnp.integer):
         raise ConfigError(
-            f"[ipu.ops.{where}] needs true_classes of an integer dtype; got {classes.dtype}. "
+            f"[ipu.ops.{where}] needs {name} of an integer dtype; got {classes.dtype}. "
             "Use astype(jnp.int32)."
         )
-    return classes.astype(jnp.int32)
+    if not isinstance(classes, jax.core.Tracer):
+        known = np.asarray(classes)
+        wrong = known[(known < 0) | (known >= num_classes)]
+        if wrong.size:
+            raise ConfigError(
+                f"[ipu.ops.{where}] needs {name} from 0 to {num_classes - 1}; got {wrong[0]}. "
+                "Pass numbers of classes."
+            )
+    return jnp.clip(classes.astype(jnp.int32), 0, num_classes - 1)
 
 
 def _checked_range(where: str, num_sampled: Any, unique: bool, num_classes: Any) -> int:

@@ -138,6 +138,12 @@ def _check(where: str, x: Any, dtype: Any) -> None:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a Float8; got {type(x).__name__}. Use ipu.ops.cast_to_float8."
         )
+    if x.format not in _FORMATS or x.scale not in _SCALES or x.bits.dtype != jnp.uint8:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs a Float8 with bits of uint8, a format of "
+            f"{', '.join(_FORMATS)} and a scale from -32 to 31; got {x.bits.dtype}, {x.format!r} "
+            f"and {x.scale!r}. Use ipu.ops.cast_to_float8."
+        )
     if jnp.dtype(dtype) not in (jnp.float16, jnp.float32):
         raise ConfigError(
             f"[ipu.ops.{where}] needs float16 or float32 as dtype; got {jnp.dtype(dtype)}. Cast "

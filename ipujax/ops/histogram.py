@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -60,12 +61,13 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> jax.
 
     Args:
         inputs: [n] of a floating-point dtype.
-        levels: [m] of the dtype of inputs, ascending, m at least 1.
+        levels: [m] of the dtype of inputs, ascending, m at least 1. Of levels that are not, and
+            that only run time knows, the counts mean nothing.
         absolute_of_input: whether the absolute values of the inputs are counted.
     Returns:
         float32 [m + 1]; exact to 2**24 in one entry. Its derivatives are zero.
     Raises:
-        ConfigError: other ranks or dtypes.
+        ConfigError: other ranks or dtypes; known levels that do not ascend, or that are NaN.
 
     Source: `statistics_ops.histogram` of Graphcore's TensorFlow, `popops::histogram`.
 
@@ -115,6 +117,12 @@ def _operands(where: str, inputs: Any, levels: Any) -> tuple[jax.Array, jax.Arra
             f"[ipu.ops.{where}] needs at least one level, of the dtype of inputs; got {edges.size} "
             f"of {edges.dtype} for inputs of {x.dtype}. Cast the levels."
         )
+    if not isinstance(edges, jax.core.Tracer):
+        known = np.asarray(edges).astype(np.float64)
+        if np.isnan(known).any() or (known[1:] < known[:-1]).any():
+            raise ConfigError(
+                f"[ipu.ops.{where}] needs levels that ascend; got {known.tolist()}. Sort them."
+            )
     return x, edges
 
 

@@ -21,7 +21,7 @@ def identity_loss(x: Any, reduction: str) -> jax.Array:
     Returns:
         a scalar; x for "none".
     Raises:
-        ConfigError: another reduction.
+        ConfigError: another reduction or dtype.
 
     Source: `poptorch.identity_loss`.
 
@@ -35,4 +35,9 @@ def identity_loss(x: Any, reduction: str) -> jax.Array:
             f"[ipu.ops.identity_loss] needs a reduction of {', '.join(_REDUCTIONS)}; got "
             f"{reduction!r}. Use one of these names."
         )
-    return jnp.asarray(_REDUCTIONS[reduction](jnp.asarray(x)))
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise ConfigError(
+            f"[ipu.ops.identity_loss] needs x of a float dtype; got {x.dtype}. Cast it to float32."
+        )
+    return jnp.asarray(_REDUCTIONS[reduction](x))

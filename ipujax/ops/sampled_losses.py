@@ -8,7 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.errors import ConfigError
-from ipujax.ops.candidate_samplers import Candidates, log_uniform_candidate_sampler
+from ipujax.ops.candidate_samplers import (
+    Candidates,
+    classes_of,
+    log_uniform_candidate_sampler,
+)
 from ipujax.ops.embedding_lookup import embedding_lookup
 
 
@@ -37,7 +41,8 @@ def nce_loss(
     Args:
         weights: [num_classes, dim], or a list of arrays whose concatenation has this shape.
         biases: [num_classes].
-        labels: [batch, num_true] integers, from 0 to num_classes - 1.
+        labels: [batch, num_true] integers, from 0 to num_classes - 1. Others that only run time
+            knows count as the nearest class.
         inputs: [batch, dim], of the dtype of weights.
         num_sampled: classes that are drawn for the whole batch.
         num_classes: number of classes.
@@ -62,17 +67,9 @@ def nce_loss(
         (2,)
     """
     where = "nce_loss"
+    arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
     found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
-    logits = _logits(
-        where,
-        weights,
-        biases,
-        labels,
-        inputs,
-        (num_classes, num_true),
-        found,
-        remove_accidental_hits,
-    )
+    logits = _logits(*arrays, found, remove_accidental_hits)
     true = jnp.sum(jax.nn.softplus(logits.true) - logits.true / num_true, 1)
     return true + jnp.sum(jax.nn.softplus(logits.sampled), 1)
 
@@ -113,17 +110,9 @@ def sampled_softmax_loss(
         (2,)
     """
     where = "sampled_softmax_loss"
+    arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
     found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
-    logits = _logits(
-        where,
-        weights,
-        biases,
-        labels,
-        inputs,
-        (num_classes, num_true),
-        found,
-        remove_accidental_hits,
-    )
+    logits = _logits(*arrays, found, remove_accidental_hits)
     both = jnp.concatenate(logits, 1)
     return jax.nn.logsumexp(both, 1) - jnp.mean(logits.true, 1)
 
@@ -149,18 +138,13 @@ def _drawn(
 
 
 def _logits(
-    where: str,
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
-    sizes: tuple[int, int],
+    table: jax.Array,
+    biases: jax.Array,
+    labels: jax.Array,
+    inputs: jax.Array,
     found: Candidates,
     remove_accidental_hits: bool,
 ) -> _Logits:
-    table = jnp.concatenate(weights) if isinstance(weights, list | tuple) else jnp.asarray(weights)
-    biases, labels, inputs = (jnp.asarray(x) for x in (biases, labels, inputs))
-    _check_shapes(where, table, biases, labels, inputs, sizes)
     true_rows, sampled_rows = embedding_lookup(table, (labels, found.sampled))
     true_bias, sampled_bias = embedding_lookup(biases, (labels, found.sampled))
     true = jnp.einsum("bd,btd->bt", inputs, true_rows, preferred_element_type=jnp.float32)
@@ -173,15 +157,13 @@ def _logits(
     return _Logits(true, sampled)
 
 
-def _check_shapes(
-    where: str,
-    table: jax.Array,
-    biases: jax.Array,
-    labels: jax.Array,
-    inputs: jax.Array,
-    sizes: tuple[int, int],
-) -> None:
-    num_classes, num_true = sizes
+def _checked(
+    where: str, given: tuple[Any, Any, Any, Any], num_classes: int, num_true: int
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Weights, biases, labels and inputs as arrays; labels are classes."""
+    weights, *others = given
+    table = jnp.concatenate(weights) if isinstance(weights, list | tuple) else jnp.asarray(weights)
+    biases, labels, inputs = map(jnp.asarray, others)
     dim = table.shape[-1] if table.ndim == 2 else 0
     batch = labels.shape[0] if labels.ndim == 2 else 0
     wanted = {
@@ -197,3 +179,9 @@ def _check_shapes(
                 f"labels [batch, {num_true}] and inputs [batch, dim]; got {name} "
                 f"{list(array.shape)}. Reshape it."
             )
+    if inputs.dtype != table.dtype:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs inputs of the dtype of weights, {table.dtype}; got "
+            f"{inputs.dtype}. Cast them."
+        )
+    return table, biases, classes_of(where, "labels", labels, num_classes), inputs

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -59,12 +60,13 @@ def sequence_slice(
     Args:
         dst: [rows, ...], of rank 2 or more.
         src: [other rows, ...], with rows of the shape and dtype of dst's.
-        num_elems, src_offsets, dst_offsets: [n] integers, not negative.
+        num_elems, src_offsets, dst_offsets: [n] integers, not negative. A run with a negative
+            number or offset that only run time knows is not copied.
         zero_unused: rows of dst that no run covers become zero.
     Returns:
         an array like dst.
     Raises:
-        ConfigError: other shapes or dtypes.
+        ConfigError: other shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice` of Graphcore's TensorFlow, `popops::sequenceSlice`.
 
@@ -90,7 +92,7 @@ def sequence_slice_pack(
     Returns:
         an array like dst.
     Raises:
-        ConfigError: other shapes or dtypes.
+        ConfigError: other shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice_pack` of Graphcore's TensorFlow.
 
@@ -116,7 +118,7 @@ def sequence_slice_unpack(
     Returns:
         [total_elements, ...], of src's dtype.
     Raises:
-        ConfigError: other shapes or dtypes.
+        ConfigError: other shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice_unpack` of Graphcore's TensorFlow.
 
@@ -127,6 +129,11 @@ def sequence_slice_unpack(
     """
     where = "sequence_slice_unpack"
     src = jnp.asarray(src)
+    if not isinstance(total_elements, int) or total_elements < 0:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs total_elements of at least 0; got {total_elements!r}. Pass a "
+            "number of rows."
+        )
     dst = jnp.zeros((total_elements, *src.shape[1:]), src.dtype)
     return _call(where, dst, src, num_elems, src_offsets, _ends(where, num_elems), True)
 
@@ -138,7 +145,15 @@ def _numbers(where: str, name: str, value: Any) -> jax.Array:
             f"[ipu.ops.{where}] needs {name} of shape [n], integers; got {numbers.dtype} "
             f"{list(numbers.shape)}. Pass a list of row numbers."
         )
-    return numbers.astype(jnp.uint32)
+    is_known = not isinstance(numbers, jax.core.Tracer)
+    if is_known and np.asarray(numbers).min(initial=0) < 0:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs {name} that are not negative; got "
+            f"{np.asarray(numbers).min()}. Pass row numbers from 0 on."
+        )
+    if name == "num_elems":
+        numbers = jnp.maximum(numbers, 0)
+    return numbers.astype(jnp.uint32)  # negative offsets become ones behind all rows
 
 
 def _ends(where: str, num_elems: Any) -> jax.Array:
@@ -169,4 +184,5 @@ def _call(
         return jnp.zeros_like(dst) if zero_unused else dst
     rows = jnp.uint32(src.shape[0])
     num = jnp.minimum(num, rows - jnp.minimum(src_offsets, rows))
+    num = jnp.where(dst_offsets >= jnp.uint32(2**31), 0, num)  # offsets that were negative
     return _SLICE(dst, src, num, src_offsets, dst_offsets, zero_unused=zero_unused)

@@ -23,12 +23,12 @@ def sort(x: Any, axis: int = -1) -> jax.Array:
     """The elements in ascending order along one dimension, NaN last. Differentiable.
 
     Args:
-        x: an array of rank 1 or more.
+        x: an array of rank 1 or more, not complex.
         axis: along which to sort.
     Returns:
         an array like x.
     Raises:
-        ConfigError: x has no such axis.
+        ConfigError: x has no such axis, or is complex.
 
     Source: `popops::sort`.
 
@@ -50,7 +50,7 @@ def sort_key_value(keys: Any, values: Any, axis: int = -1) -> jax.Array:
     Returns:
         an array like values.
     Raises:
-        ConfigError: other shapes, or no such axis.
+        ConfigError: other shapes, complex keys or values, or no such axis.
 
     Source: `popops::sortKeyValue`.
 
@@ -64,7 +64,7 @@ def sort_key_value(keys: Any, values: Any, axis: int = -1) -> jax.Array:
             f"[ipu.ops.sort_key_value] needs keys and values of one shape; got {list(keys.shape)} "
             f"and {list(values.shape)}. Broadcast them."
         )
-    keys = _checked("sort_key_value", keys, axis)
+    keys, _ = (_checked("sort_key_value", each, axis) for each in (keys, values))
     if not keys.size:
         return values
     made = _SORT_KEY_VALUE(jnp.moveaxis(keys, axis, -1), jnp.moveaxis(values, axis, -1))
@@ -72,6 +72,11 @@ def sort_key_value(keys: Any, values: Any, axis: int = -1) -> jax.Array:
 
 
 def _checked(where: str, x: jax.Array, axis: int) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs arrays that are not complex; got {x.dtype} {list(x.shape)}. "
+            "Sort their real parts or absolute values."
+        )
     if not -x.ndim <= axis < x.ndim:
         raise ConfigError(
             f"[ipu.ops.{where}] needs an axis of the array; got {axis} for {x.dtype} "

@@ -60,7 +60,8 @@ def top_k(
             f"[ipu.ops.top_k] needs an order of {', '.join(_ORDERS)}; got {order!r}. Use one of "
             "these names."
         )
-    if x.ndim == 0 or not isinstance(k, int) or not 0 <= k <= x.shape[-1]:
+    is_number = isinstance(k, int) and not isinstance(k, bool)
+    if x.ndim == 0 or not is_number or not 0 <= k <= x.shape[-1]:
         raise ConfigError(
             f"[ipu.ops.top_k] needs k from 0 to the size of the last dimension; got {k!r} for "
             f"{x.dtype} {list(x.shape)}. Pass a smaller k."

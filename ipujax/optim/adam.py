@@ -1,22 +1,28 @@
-"""Adam, and the terms that AdamW and LAMB share with it."""
+"""Adam, and what AdamW, AdaMax and LAMB share with it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from ipujax.api.replicas import AxisName
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,
     averaged,
     check_dtype,
+    clipped,
+    compute_dtype,
     in_dtype_of,
     kept,
     needs_params,
     unscaled,
+    with_decay,
     zeros,
 )
 
@@ -33,6 +39,7 @@ class AdamState(NamedTuple):
     mu: Any  # pytree like the parameters, first moments in `first_moment_dtype`
     nu: Any  # pytree like the parameters, second moments in `second_moment_dtype`
     hyperparameters: Hyperparameters
+    scaling: Any = None  # float32 [], by which the moments are scaled, where it is a variable
 
 
 def adam(
@@ -44,6 +51,8 @@ def adam(
     *,
     loss_scaling: Hyperparameter = 1.0,
     bias_correction: bool = True,
+    max_grad_norm: Hyperparameter | None = None,
+    scaled_optimizer_state: bool = False,
     first_moment_dtype: Any = None,
     second_moment_dtype: Any = None,
     accumulator_dtype: Any = None,
@@ -60,6 +69,12 @@ def adam(
             number of updates so far.
         loss_scaling: what the loss was multiplied by, see `ipu.optim.scale_loss`; no function.
         bias_correction: whether moments are divided by 1 - b ** t.
+        max_grad_norm: gradients / loss_scaling whose norm, that of all arrays together, is larger
+            are scaled to have this norm, before weight decay; inside `ipu.optim.shard_state` it is
+            the norm of whole gradients. None: no bound.
+        scaled_optimizer_state: whether m lies in the state times loss_scaling, and v times its
+            square, so that small moments do not underflow in float16. Where the scale is a variable
+            that changes, the state is scaled anew.
         first_moment_dtype, second_moment_dtype: dtypes of m and v; None: float32, or the
             parameter's where it is wider. Updates are computed in float32 or wider.
         accumulator_dtype, num_micro_batches: the mean of the gradients of several calls makes one
@@ -71,7 +86,8 @@ def adam(
         ConfigError: a hyperparameter is out of its range, or a dtype is not a floating-point one;
             at `update`: parameters are missing, or the state has other constants.
 
-    Source: Kingma and Ba, 2015 (arXiv 1412.6980); `poptorch.optim.Adam`.
+    Source: Kingma and Ba, 2015 (arXiv 1412.6980); `poptorch.optim.Adam`; `popart::Adam`, its
+    `scaledOptimizerState` and `ClipNormSettings`.
 
     Example:
         >>> tx = ipu.optim.adam(0.1, b1=0.75, first_moment_dtype=jnp.float16)
@@ -79,46 +95,124 @@ def adam(
         >>> print(updates, state.mu.dtype)
         [-0.1  0.1] float16
     """
-    check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
-    check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
-    check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
-    declared = Declared(
-        WHERE,
-        learning_rate=learning_rate,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        weight_decay=weight_decay,
-        loss_scaling=loss_scaling,
+
+    def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
+        terms, new = adam_terms(grads, state, h, bias_correction)
+        return jax.tree.map(lambda x: -h["learning_rate"] * x, terms), new
+
+    family = Family(
+        *(learning_rate, b1, b2, eps, weight_decay, loss_scaling, max_grad_norm),
+        scaled_optimizer_state,
+        *(first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches),
     )
-
-    def update(grads: Any, state: AdamState, params: Any = None, **_: Any) -> tuple[Any, AdamState]:
-        h = declared.values(state.hyperparameters, state.count)
-        if not declared.is_constant("weight_decay", 0.0):
-            needs_params(WHERE, params, "weight decay")
-        terms, new = adam_terms(
-            unscaled(grads, params, h, h["weight_decay"]), state, h, bias_correction
-        )
-        updates = jax.tree.map(lambda x: -h["learning_rate"] * x, terms)
-        return kept(h.valid, in_dtype_of(updates, grads, params), new, state)
-
-    def make() -> optax.GradientTransformation:
-        import optax
-
-        init = adam_init(declared, first_moment_dtype, second_moment_dtype)
-        return optax.GradientTransformationExtraArgs(init, update)
-
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    return family.optimizer(WHERE, rule, l2=True)
 
 
-def adam_init(declared: Declared, first_dtype: Any, second_dtype: Any) -> Any:
-    """`init` of an optimizer whose state is an `AdamState`."""
+#: gradients, state, parameters, hyperparameters -> updates in float32 or wider, the new state
+Rule = Callable[[Any, AdamState, Any, Values], tuple[Any, AdamState]]
 
-    def init(params: Any) -> AdamState:
-        mu, nu = zeros(params, first_dtype), zeros(params, second_dtype)
-        return AdamState(jnp.zeros((), jnp.int32), mu, nu, declared.initial())
 
-    return init
+@dataclass(frozen=True)
+class Family:
+    """The arguments of `adam`, which the others have, too."""
+
+    learning_rate: Hyperparameter
+    b1: Hyperparameter
+    b2: Hyperparameter
+    eps: Hyperparameter
+    weight_decay: Hyperparameter
+    loss_scaling: Hyperparameter
+    max_grad_norm: Hyperparameter | None
+    scaled_optimizer_state: bool
+    first_moment_dtype: Any
+    second_moment_dtype: Any
+    accumulator_dtype: Any
+    num_micro_batches: int
+
+    def optimizer(
+        self,
+        where: str,
+        rule: Rule,
+        *,
+        l2: bool = False,
+        needs: str = "",
+        max_weight_norm: Hyperparameter | None = None,
+        second_power: int = 2,
+        axis_name: AxisName | None = None,
+    ) -> optax.GradientTransformationExtraArgs:
+        """The transformation.
+
+        Args:
+            rule: makes the updates.
+            l2: whether gradients get weight decay.
+            needs: for what the parameters are needed at each update.
+            second_power: how often the second moment is scaled where the state is.
+            axis_name: of replicas that hold a part of every parameter each.
+        """
+        for name in ("first_moment_dtype", "second_moment_dtype", "accumulator_dtype"):
+            check_dtype(where, name, getattr(self, name))
+        names = ("learning_rate", "b1", "b2", "eps", "weight_decay", "loss_scaling")
+        given = {name: getattr(self, name) for name in names}
+        bounds = {"max_grad_norm": self.max_grad_norm, "max_weight_norm": max_weight_norm}
+        given |= {name: bound for name, bound in bounds.items() if bound is not None}
+        declared = Declared(where, **given)
+        scaled = self.scaled_optimizer_state and not declared.is_constant("loss_scaling", 1.0)
+        init = self._init(declared, scaled)
+
+        def update(
+            grads: Any, state: AdamState, params: Any = None, **_: Any
+        ) -> tuple[Any, AdamState]:
+            h = declared.values(state.hyperparameters, state.count)
+            if needs or (l2 and not declared.is_constant("weight_decay", 0.0)):
+                needs_params(where, params, needs or "weight decay")
+            plain = clipped(where, unscaled(grads, h), h.get("max_grad_norm"), axis_name)
+            plain = with_decay(plain, params, h["weight_decay"]) if l2 else plain
+            before = _rescaled(state, h, second_power, False) if scaled else state
+            updates, new = rule(plain, before, params, h)
+            new = _rescaled(new, h, second_power, True, state) if scaled else new
+            return kept(h.valid, in_dtype_of(updates, grads, params), new, state)
+
+        def make() -> optax.GradientTransformation:
+            import optax
+
+            return optax.GradientTransformationExtraArgs(init, update)
+
+        return accumulating(make, self.num_micro_batches, self.accumulator_dtype)
+
+    def _init(self, declared: Declared, scaled: bool) -> Any:
+        def init(params: Any) -> AdamState:
+            mu = zeros(params, self.first_moment_dtype)
+            nu = zeros(params, self.second_moment_dtype)
+            first = declared.initial()
+            scaling = first.variables.get("loss_scaling") if scaled else None
+            return AdamState(jnp.zeros((), jnp.int32), mu, nu, first, scaling)
+
+        return init
+
+
+def _rescaled(
+    state: AdamState, h: Values, second_power: int, to_store: bool, like: AdamState | None = None
+) -> AdamState:
+    """Moments that were scaled as plain ones; or, to be stored, the other way round.
+
+    Args:
+        like: the state whose dtypes they are stored in.
+    """
+    scale = h["loss_scaling"] if to_store or state.scaling is None else state.scaling
+
+    def times(power: int) -> Callable[..., jax.Array]:
+        def one(x: jax.Array, old: Any = None) -> jax.Array:
+            wide = x.astype(compute_dtype(x))
+            factor = scale**power
+            return (wide * factor).astype(old.dtype) if to_store else wide / factor
+
+        return one
+
+    others = (like.mu, like.nu) if like is not None else ()
+    mu = jax.tree.map(times(1), state.mu, *others[:1])
+    nu = jax.tree.map(times(second_power), state.nu, *others[1:])
+    scaling = None if state.scaling is None else jnp.float32(h["loss_scaling"])
+    return state._replace(mu=mu, nu=nu, scaling=scaling)
 
 
 def adam_terms(
@@ -136,7 +230,7 @@ def adam_terms(
             v = v / correction(h["b2"], count, grad.dtype)
         return m / (jnp.sqrt(v) + h["eps"])
 
-    return jax.tree.map(term, mu, nu, grads), AdamState(count, mu, nu, state.hyperparameters)
+    return jax.tree.map(term, mu, nu, grads), state._replace(count=count, mu=mu, nu=nu)
 
 
 def correction(decay: Any, count: jax.Array, dtype: Any) -> Any:

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.optim.adam import AdamState, adam_init, correction
-from ipujax.optim.hyperparameters import Declared, Hyperparameter
-from ipujax.optim.moments import (
-    accumulating,
-    averaged,
-    check_dtype,
-    in_dtype_of,
-    kept,
-    needs_params,
-    unscaled,
-)
+from ipujax.optim.adam import AdamState, Family, correction
+from ipujax.optim.hyperparameters import Hyperparameter, Values
+from ipujax.optim.moments import averaged
 
 if TYPE_CHECKING:
     import optax
@@ -34,6 +26,8 @@ def adamax(
     *,
     loss_scaling: Hyperparameter = 1.0,
     bias_correction: bool = True,
+    max_grad_norm: Hyperparameter | None = None,
+    scaled_optimizer_state: bool = False,
     first_moment_dtype: Any = None,
     second_moment_dtype: Any = None,
     accumulator_dtype: Any = None,
@@ -46,9 +40,10 @@ def adamax(
         update = -learning_rate * (m / (1 - b1 ** t)) / v
 
     Args:
-        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction,
-            first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches: as of
-            `ipu.optim.adam`; the second moment needs no bias correction.
+        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
+            scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
+            num_micro_batches: as of `ipu.optim.adam`; the second moment needs no bias
+            correction, and scales with the gradients, not with their squares.
     Returns:
         An optax transformation; updates have the dtypes of the parameters. Where v is zero, which
         needs eps = 0, the update is zero.
@@ -63,26 +58,10 @@ def adamax(
         >>> print(updates, state.nu)
         [-0.1  0.1] [2. 4.]
     """
-    check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
-    check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
-    check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
-    declared = Declared(
-        WHERE,
-        learning_rate=learning_rate,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        weight_decay=weight_decay,
-        loss_scaling=loss_scaling,
-    )
 
-    def update(grads: Any, state: AdamState, params: Any = None, **_: Any) -> tuple[Any, AdamState]:
-        h = declared.values(state.hyperparameters, state.count)
-        if not declared.is_constant("weight_decay", 0.0):
-            needs_params(WHERE, params, "weight decay")
-        plain = unscaled(grads, params, h, h["weight_decay"])
+    def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
         count = state.count + 1
-        mu = averaged(state.mu, plain, h["b1"])
+        mu = averaged(state.mu, grads, h["b1"])
 
         def largest(v: jax.Array, g: jax.Array) -> jax.Array:
             return jnp.maximum(h["b2"] * v.astype(g.dtype), jnp.abs(g) + h["eps"]).astype(v.dtype)
@@ -93,14 +72,13 @@ def adamax(
                 m = m / correction(h["b1"], count, g.dtype)
             return jnp.where(v == 0, 0, -h["learning_rate"] * m / jnp.where(v == 0, 1, v))
 
-        nu = jax.tree.map(largest, state.nu, plain)
-        updates = in_dtype_of(jax.tree.map(one, mu, nu, plain), grads, params)
-        return kept(h.valid, updates, AdamState(count, mu, nu, state.hyperparameters), state)
+        nu = jax.tree.map(largest, state.nu, grads)
+        updates = jax.tree.map(one, mu, nu, grads)
+        return updates, state._replace(count=count, mu=mu, nu=nu)
 
-    def make() -> optax.GradientTransformation:
-        import optax
-
-        init = adam_init(declared, first_moment_dtype, second_moment_dtype)
-        return optax.GradientTransformationExtraArgs(init, update)
-
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    family = Family(
+        *(learning_rate, b1, b2, eps, weight_decay, loss_scaling, max_grad_norm),
+        scaled_optimizer_state,
+        *(first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches),
+    )
+    return family.optimizer(WHERE, rule, l2=True, second_power=1)

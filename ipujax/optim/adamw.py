@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ipujax.optim.adam import AdamState, adam_init, adam_terms
-from ipujax.optim.hyperparameters import Declared, Hyperparameter
-from ipujax.optim.moments import (
-    accumulating,
-    check_dtype,
-    in_dtype_of,
-    kept,
-    needs_params,
-    unscaled,
-)
+from ipujax.optim.adam import AdamState, Family, adam_terms
+from ipujax.optim.hyperparameters import Hyperparameter, Values
 
 if TYPE_CHECKING:
     import optax
@@ -32,6 +24,8 @@ def adamw(
     *,
     loss_scaling: Hyperparameter = 1.0,
     bias_correction: bool = True,
+    max_grad_norm: Hyperparameter | None = None,
+    scaled_optimizer_state: bool = False,
     first_moment_dtype: Any = None,
     second_moment_dtype: Any = None,
     accumulator_dtype: Any = None,
@@ -44,9 +38,9 @@ def adamw(
         update = -learning_rate * (m / (sqrt(v) + eps) + weight_decay * w)
 
     Args:
-        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction,
-            first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches: as of
-            `ipu.optim.adam`.
+        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
+            scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
+            num_micro_batches: as of `ipu.optim.adam`.
     Returns:
         An optax transformation; updates have the dtypes of the parameters.
     Raises:
@@ -60,34 +54,18 @@ def adamw(
         >>> print(tx.update(jnp.ones(2), tx.init(params), params)[0])
         [-0.2 -0.3]
     """
-    check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
-    check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
-    check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
-    declared = Declared(
-        WHERE,
-        learning_rate=learning_rate,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        weight_decay=weight_decay,
-        loss_scaling=loss_scaling,
-    )
 
-    def update(grads: Any, state: AdamState, params: Any = None, **_: Any) -> tuple[Any, AdamState]:
-        needs_params(WHERE, params, "weight decay")
-        h = declared.values(state.hyperparameters, state.count)
-        terms, new = adam_terms(unscaled(grads, params, h), state, h, bias_correction)
+    def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
+        terms, new = adam_terms(grads, state, h, bias_correction)
 
         def one(x: jax.Array, param: jax.Array) -> jax.Array:
             return -h["learning_rate"] * (x + h["weight_decay"] * param.astype(x.dtype))
 
-        updates = jax.tree.map(one, terms, params)
-        return kept(h.valid, in_dtype_of(updates, grads, params), new, state)
+        return jax.tree.map(one, terms, params), new
 
-    def make() -> optax.GradientTransformation:
-        import optax
-
-        init = adam_init(declared, first_moment_dtype, second_moment_dtype)
-        return optax.GradientTransformationExtraArgs(init, update)
-
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    family = Family(
+        *(learning_rate, b1, b2, eps, weight_decay, loss_scaling, max_grad_norm),
+        scaled_optimizer_state,
+        *(first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches),
+    )
+    return family.optimizer(WHERE, rule, needs="weight decay")

@@ -39,6 +39,7 @@ RANGES: Mapping[str, Range] = {
     "b2": _DECAY,
     "decay": _DECAY,
     "eps": _NOT_NEGATIVE,
+    "max_grad_norm": _POSITIVE,
     "max_weight_norm": _POSITIVE,
     "loss_scaling": _POSITIVE,
     "velocity_scaling": _POSITIVE,

@@ -8,16 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
-from ipujax.optim.adam import AdamState, adam_init, adam_terms
-from ipujax.optim.hyperparameters import Declared, Hyperparameter
-from ipujax.optim.moments import (
-    accumulating,
-    check_dtype,
-    in_dtype_of,
-    kept,
-    needs_params,
-    unscaled,
-)
+from ipujax.optim.adam import AdamState, Family, adam_terms
+from ipujax.optim.hyperparameters import Hyperparameter, Values
+from ipujax.optim.moments import is_number
 from ipujax.optim.shards import sum_over_shards
 
 if TYPE_CHECKING:
@@ -36,6 +29,8 @@ def lamb(
     max_weight_norm: Hyperparameter | None = None,
     loss_scaling: Hyperparameter = 1.0,
     bias_correction: bool = True,
+    max_grad_norm: Hyperparameter | None = None,
+    scaled_optimizer_state: bool = False,
     first_moment_dtype: Any = None,
     second_moment_dtype: Any = None,
     accumulator_dtype: Any = None,
@@ -54,9 +49,9 @@ def lamb(
     collective.
 
     Args:
-        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction,
-            first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches: as of
-            `ipu.optim.adam`.
+        learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
+            scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
+            num_micro_batches: as of `ipu.optim.adam`.
         max_weight_norm: the largest norm of an array of parameters that counts; None: no bound.
         axis_name: the axis of replicas that hold a part of every parameter each, such as those of
             `ipu.shard_weights`; not needed inside `shard_state`.
@@ -74,40 +69,24 @@ def lamb(
         >>> print(tx.update(jnp.ones(2), tx.init(params), params)[0])
         [-0.35355338 -0.35355338]
     """
-    check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
-    check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
-    check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
-    bound = {} if max_weight_norm is None else {"max_weight_norm": max_weight_norm}
-    declared = Declared(
-        WHERE,
-        learning_rate=learning_rate,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        weight_decay=weight_decay,
-        loss_scaling=loss_scaling,
-        **bound,
-    )
 
-    def update(grads: Any, state: AdamState, params: Any = None, **_: Any) -> tuple[Any, AdamState]:
-        needs_params(WHERE, params, "their norms")
-        h = declared.values(state.hyperparameters, state.count)
-        terms, new = adam_terms(unscaled(grads, params, h), state, h, bias_correction)
-        if not declared.is_constant("weight_decay", 0.0):
+    def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
+        terms, new = adam_terms(grads, state, h, bias_correction)
+        if not is_number(h["weight_decay"], 0.0):
             terms = jax.tree.map(
                 lambda x, p: x + h["weight_decay"] * p.astype(x.dtype), terms, params
             )
         ratios = _trust_ratios(params, terms, h.get("max_weight_norm"), axis_name)
-        updates = jax.tree.map(lambda x, r: -h["learning_rate"] * r * x, terms, ratios)
-        return kept(h.valid, in_dtype_of(updates, grads, params), new, state)
+        return jax.tree.map(lambda x, r: -h["learning_rate"] * r * x, terms, ratios), new
 
-    def make() -> optax.GradientTransformation:
-        import optax
-
-        init = adam_init(declared, first_moment_dtype, second_moment_dtype)
-        return optax.GradientTransformationExtraArgs(init, update)
-
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    family = Family(
+        *(learning_rate, b1, b2, eps, weight_decay, loss_scaling, max_grad_norm),
+        scaled_optimizer_state,
+        *(first_moment_dtype, second_moment_dtype, accumulator_dtype, num_micro_batches),
+    )
+    return family.optimizer(
+        WHERE, rule, needs="their norms", max_weight_norm=max_weight_norm, axis_name=axis_name
+    )
 
 
 def _trust_ratios(params: Any, terms: Any, bound: Any, axis_name: AxisName | None) -> Any:

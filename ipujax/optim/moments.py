@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.api.replicas import AxisName
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import gradient_accumulation
 from ipujax.optim.hyperparameters import Values
+from ipujax.optim.shards import sum_over_shards
 
 if TYPE_CHECKING:
     import optax
@@ -43,17 +45,32 @@ def zeros(params: Any, dtype: Any) -> Any:
     )
 
 
-def unscaled(grads: Any, params: Any, h: Values, l2: Any = 0.0) -> Any:
-    """Gradients by the unscaled loss, in `compute_dtype`; with `l2` times the parameters."""
+def unscaled(grads: Any, h: Values) -> Any:
+    """Gradients by the unscaled loss, in `compute_dtype`."""
 
-    def one(grad: Any, param: Any = None) -> Any:
-        dtype = compute_dtype(grad)
-        grad = grad.astype(dtype)
-        if not is_number(h["loss_scaling"], 1.0):
-            grad = grad / h["loss_scaling"]
-        return grad if is_number(l2, 0.0) else grad + l2 * param.astype(dtype)
+    def one(grad: Any) -> Any:
+        grad = grad.astype(compute_dtype(grad))
+        return grad if is_number(h["loss_scaling"], 1.0) else grad / h["loss_scaling"]
 
-    return jax.tree.map(one, grads) if params is None else jax.tree.map(one, grads, params)
+    return jax.tree.map(one, grads)
+
+
+def with_decay(grads: Any, params: Any, decay: Any) -> Any:
+    """Gradients with decay times the parameters."""
+    if is_number(decay, 0.0):
+        return grads
+    return jax.tree.map(lambda g, p: g + decay * p.astype(g.dtype), grads, params)
+
+
+def clipped(where: str, grads: Any, bound: Any, axis_name: AxisName | None = None) -> Any:
+    """Gradients of at most this norm, that of all together, over the parts that replicas hold."""
+    leaves = jax.tree.leaves(grads)
+    if bound is None or not leaves:
+        return grads
+    squares = sum(jnp.sum(jnp.square(x)) for x in leaves)
+    norm = jnp.sqrt(sum_over_shards(where, squares, axis_name))
+    factor = bound / jnp.maximum(norm, bound)
+    return jax.tree.map(lambda x: x * factor.astype(x.dtype), grads)
 
 
 def is_number(value: Any, number: float) -> bool:

@@ -17,6 +17,7 @@ from ipujax.optim.moments import (
     needs_params,
     times,
     unscaled,
+    with_decay,
     zeros,
 )
 
@@ -108,7 +109,7 @@ def rmsprop(
         h = declared.values(state.hyperparameters, state.count)
         if not declared.is_constant("weight_decay", 0.0):
             needs_params(WHERE, params, "weight decay")
-        plain = unscaled(grads, params, h, h["weight_decay"])
+        plain = with_decay(unscaled(grads, h), params, h["weight_decay"])
         nu = averaged(state.nu, jax.tree.map(jnp.square, plain), h["decay"])
         mu = averaged(state.mu, plain, h["decay"]) if centered else None
         steps = _terms(plain, nu, mu, h, tf_variant)

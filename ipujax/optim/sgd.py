@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ipujax.api.replicas import AxisName
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import check_num_micro_batches
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
@@ -19,6 +20,7 @@ from ipujax.optim.moments import (
     needs_params,
     times,
     unscaled,
+    with_decay,
     zeros,
 )
 from ipujax.optim.sgd_combined import combined_sgd, gradient_share
@@ -50,6 +52,7 @@ def sgd(
     velocity_dtype: Any = None,
     accumulator_dtype: Any = None,
     num_micro_batches: int = 1,
+    axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
     """Stochastic gradient descent, with the weight decay in the gradient.
 
@@ -69,14 +72,20 @@ def sgd(
             overflows `velocity_dtype`.
         combined_accumulation: whether the velocity is also the accumulator of the gradients, which
             saves the memory of one. Part of an update is then computed with the hyperparameters of
-            the update before it, and replicas must reduce the gradients of every micro-batch.
+            the update before it. Replicas reduce the gradients of every micro-batch, or name their
+            axis here.
         velocity_dtype: dtype of v; None: float32, or the parameter's where it is wider.
         accumulator_dtype, num_micro_batches: as of `ipu.optim.adam`; with combined accumulation
             only Nesterov's update has accumulators.
+        axis_name: for combined accumulation only: the axis of replicas, over which the velocities
+            are averaged at each update, one collective for all micro-batches; gradients are those
+            of each replica, and so is the state between updates.
     Returns:
         An optax transformation; updates have the dtypes of the parameters.
     Raises:
-        ConfigError: as `ipu.optim.adam`; Nesterov's momentum without momentum or with dampening.
+        ConfigError: as `ipu.optim.adam`; Nesterov's momentum without momentum or with dampening; an
+            axis without combined accumulation.
+        ReplicationError: at `update`: axis_name is not mapped.
 
     Source: `torch.optim.SGD`; PopART's `SGD` with `SGDAccumulatorAndMomentum`.
 
@@ -104,7 +113,13 @@ def sgd(
         _check_nesterov(declared)
     if combined_accumulation:
         dtypes = (velocity_dtype, accumulator_dtype)
-        return combined_sgd(WHERE, declared, nesterov, dtypes, num_micro_batches)
+        return combined_sgd(WHERE, declared, nesterov, dtypes, num_micro_batches, axis_name)
+    if axis_name is not None:
+        raise ConfigError(
+            f"[{WHERE}] needs combined_accumulation=True for an axis_name; got axis_name="
+            f"{axis_name!r} alone. Wrap the optimizer in ipu.optim.cross_replica, or in "
+            "ipu.optim.cross_replica_gradient_accumulation."
+        )
 
     def make() -> optax.GradientTransformation:
         return _separate_sgd(declared, nesterov, velocity_dtype)
@@ -136,7 +151,7 @@ def _separate_sgd(
         h = declared.values(state.hyperparameters, state.count)
         if not declared.is_constant("weight_decay", 0.0):
             needs_params(WHERE, params, "weight decay")
-        plain = unscaled(grads, params, h, h["weight_decay"])
+        plain = with_decay(unscaled(grads, h), params, h["weight_decay"])
         velocity, rate = None, h["learning_rate"]
         if has_velocity:
             velocity, plain = _directions(plain, state, h, nesterov)

@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax import jax_compat
+from ipujax.api.collectives import cross_replica_mean
+from ipujax.api.replicas import AxisName, resolve_axis
 from ipujax.optim.gradient_accumulation import zeros_varying_like
 from ipujax.optim.hyperparameters import Declared, Hyperparameters, Values
 from ipujax.optim.moments import (
@@ -40,6 +43,7 @@ def combined_sgd(
     nesterov: bool,
     dtypes: tuple[Any, Any],
     num_micro_batches: int,
+    axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
     """`ipu.optim.sgd` with combined accumulation.
 
@@ -48,6 +52,8 @@ def combined_sgd(
 
     Args:
         dtypes: of the velocity, and of the accumulators of Nesterov's update.
+        axis_name: of the replicas whose velocities are averaged before each update: the part that
+            they share stays as it is, the gradients that were added become their mean.
     """
     import optax
 
@@ -71,7 +77,8 @@ def combined_sgd(
         added = _accumulate(grads, state, h, num_micro_batches)
 
         def act() -> tuple[Any, CombinedSgdState]:
-            return _act(added, grads, params, h, has_decay)
+            whole = added if axis_name is None else _over_replicas(where, added, axis_name)
+            return _act(whole, grads, params, h, has_decay)
 
         def wait() -> tuple[Any, CombinedSgdState]:
             updates = jax.tree.map(zeros_varying_like, jax.eval_shape(act)[0])
@@ -97,7 +104,7 @@ def _accumulate(
     grads: Any, state: CombinedSgdState, h: Values, num_micro_batches: int
 ) -> CombinedSgdState:
     """The state with the gradients of one more micro-batch."""
-    plain = jax.tree.map(lambda g: g / num_micro_batches, unscaled(grads, None, h))
+    plain = jax.tree.map(lambda g: g / num_micro_batches, unscaled(grads, h))
     share = gradient_share(h, state.count) * h["velocity_scaling"]
 
     def add(total: jax.Array, g: jax.Array, factor: Any) -> jax.Array:
@@ -107,6 +114,18 @@ def _accumulate(
     sums = state.accumulated
     if sums is not None:
         sums = jax.tree.map(lambda a, g: add(a, g, 1.0), sums, plain)
+    return state._replace(velocity=velocity, accumulated=sums)
+
+
+def _over_replicas(where: str, state: CombinedSgdState, axis_name: AxisName) -> CombinedSgdState:
+    """With the means of what was accumulated."""
+    parts = (state.velocity, state.accumulated)
+    means = cross_replica_mean(parts, axis_name=resolve_axis(where, axis_name))
+    velocity, sums = jax.tree.map(
+        lambda mean, part: jax_compat.varying_over(mean, jax_compat.varying_axes(part)),
+        means,
+        parts,
+    )
     return state._replace(velocity=velocity, accumulated=sums)
 
 

@@ -1,8 +1,9 @@
 """`python -m tests.fuzz --count 10000 --seed 0`: that many random programs, in chunks of processes.
 
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
-bounds, `sharded` ones over several devices, and `pipelines` over several IPUs. Equal seeds make
-equal programs. A chunk draws its number of threads and its instruction set from its first seed.
+bounds, `sharded` ones over several devices, `pipelines` over several IPUs, and calls of the
+`library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function). Equal seeds make equal
+programs. A chunk draws its number of threads and its instruction set from its first seed.
 Ends with one line of counts; exit status 1 where any differed. `--log FILE` writes down every chunk
 that is done, and a later run with the same file goes on from there. `--show SEED` prints a program,
 made smaller if it fails.
@@ -51,6 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
     parser.add_argument("--kind", default="programs", choices=chunks.KINDS)
     parser.add_argument("--count", type=int, default=1000, help="programs")
+    parser.add_argument("--each", type=int, help="calls of each function, of kind library")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--size", type=int, default=200, help="programs of one process")
@@ -64,7 +66,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--log", type=Path, help="a file of finished chunks, to go on from")
     parser.add_argument("--show", type=int, metavar="SEED", help="print this seed's program")
     parser.add_argument("--chunk", type=int, nargs=2, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.each is not None:
+        from tests.fuzz.library.generators import GENERATORS
+
+        options.kind, options.count = "library", options.each * len(GENERATORS)
+    return options
 
 
 def _print(outcome: dict) -> None:
@@ -77,9 +84,11 @@ def _print(outcome: dict) -> None:
 def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
-    module = "pipelines" if options.kind == "pipelines" else "programs"
+    module = options.kind if options.kind in ("pipelines", "library") else "programs"
     command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]
-    run = subprocess.run([*command, str(options.show)], env=chunks.environment(first), check=False)
+    run = subprocess.run(
+        [*command, str(options.show)], env=chunks.environment(first, options.kind), check=False
+    )
     return run.returncode
 
 

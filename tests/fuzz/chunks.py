@@ -20,16 +20,15 @@ FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
-KINDS = ("programs", "gradients", "ops", "sharded", "pipelines")
+KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library")
 
 Check = Callable[[int], dict]
 
 
 def chunk_main(first: int, count: int, kind: str, how: str) -> None:
     """Checks seeds in this process; a line of JSON as each begins, and one when it is done."""
-    check = {"ops": _ops, "sharded": _sharded, "pipelines": _pipelines}.get(
-        kind, lambda how: _programs(kind, how)
-    )(how)
+    makers = {"ops": _ops, "sharded": _sharded, "pipelines": _pipelines, "library": _library}
+    check = makers.get(kind, lambda how: _programs(kind, how))(how)
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
         print(json.dumps({"seed": seed, **check(seed)}), flush=True)
@@ -39,6 +38,21 @@ def _sharded(how: str) -> Check:
     from tests.fuzz.sharded import differences, from_seed
 
     return lambda seed: {"differences": differences(from_seed(seed)), "refused": {}}
+
+
+def _library(how: str) -> Check:
+    from tests.fuzz.library.compare import compared, from_seed
+
+    def one(seed: int) -> dict:
+        run = from_seed(seed)
+        return {
+            "differences": compared(run),
+            "refused": {},
+            "name": run.name,
+            "mode": run.mode,
+        }
+
+    return one
 
 
 def _pipelines(how: str) -> Check:
@@ -111,7 +125,7 @@ def _run_process(first: int, count: int, kind: str, how: str) -> tuple[list[dict
     command += ["--chunk", str(first), str(count)]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment(first), stdout=subprocess.PIPE, stderr=log
+            command, cwd=ROOT, env=environment(first, kind), stdout=subprocess.PIPE, stderr=log
         )
         messages = [json.loads(line) for line in _lines_of(process)]
         status = process.wait()
@@ -142,7 +156,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind not in ("sharded", "pipelines") and how != "interpreter":
+    if kind not in ("sharded", "pipelines", "library") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done
@@ -184,10 +198,12 @@ def settings(first: int) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def environment(first: int) -> dict[str, str]:
+def environment(first: int, kind: str = "programs") -> dict[str, str]:
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "IPUJAX_VERIFY": "1", "JAX_IPU_DEVICE_COUNT": "8"}
     quiet["JAX_IPU_IPUS_PER_DEVICE"] = "8"
+    if kind == "library":
+        quiet |= {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_IPUS_PER_DEVICE": "2"}
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}
     return {**os.environ, **settings(first), **fixed}
 

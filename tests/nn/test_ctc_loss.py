@@ -173,6 +173,15 @@ def test_vmap_is_one_larger_batch() -> None:
     assert "scan" not in str(jax.make_jaxpr(batched)(many))
 
 
+@pytest.mark.parametrize("most", [0, 2])  # labels that all share are repeated, as a view
+def test_vmap_with_labels_that_all_share(most: int) -> None:
+    logits, labels, *_ = problem(3, 2, 4, most)
+    many = jnp.stack([logits, -logits, logits / 2])
+    found = jax.jit(jax.vmap(ctc_loss, (0, None)))(many, labels)
+    wanted = [[by_enumeration(x[:, n], labels[n].tolist(), 0) for n in range(2)] for x in many]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -87,6 +87,23 @@ def test_loss_scale_before_rounding() -> None:
     oracles.assert_close(gradient, wanted, 5e-3, 0)  # log(p) is half
 
 
+def test_loss_scale_of_second_derivatives() -> None:
+    """The loss's own derivative is scaled, too, where the gradient depends on the loss."""
+
+    def squares(x: Any) -> jax.Array:
+        return jnp.sum(ipu.nn.cross_entropy(x, LABELS[0], loss_scale=4.0) ** 2)
+
+    x, along = X[0], np.ones_like(X[0]) * np.arange(9, dtype=np.float32)
+    found = jax.jit(lambda x: jax.jvp(jax.grad(squares), (x,), (along,))[1])(x)
+    p = softmax(x)
+    hot = np.eye(9)[LABELS[0]]
+    loss = -(np.log(p) * hot).sum(-1, keepdims=True)
+    slope = 4 * (p - hot)
+    curved = 4 * p * (along - (p * along).sum(-1, keepdims=True))
+    wanted = 2 * slope * (slope * along).sum(-1, keepdims=True) + 2 * loss * curved
+    oracles.assert_close(found, wanted, 1e-5, 1e-4)
+
+
 def test_masked_labels() -> None:
     masked = LABELS.astype(np.uint32)
     masked[0] = ipu.nn.MASKED_LABEL

@@ -191,6 +191,42 @@ def test_sharded_along_the_batch_and_the_channels(rows: int) -> None:
     assert all(call["shape"] == [(rows + 1) // 2, 4, 2] for call in SEEN), SEEN
 
 
+def test_dimensions_that_are_sharded_may_come_after_whole_ones() -> None:
+    """The rule for Shardy names dimensions in the order in which they appear."""
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("a",))
+    x = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
+    labels = np.array([[1], [0], [1], [1]], np.int32)
+    places = [NamedSharding(mesh, P(None, "a")), NamedSharding(mesh, P("a"))]
+    operands = [jax.device_put(*each) for each in zip((x, labels), places, strict=True)]
+
+    def one_class(x: jax.Array, labels: jax.Array) -> jax.Array:
+        return jnp.sum(ipu.nn.ctc_loss(x, 0 * labels, blank_index=1))
+
+    found = jax.jit(jax.value_and_grad(one_class))(*operands)
+    assert_close(found, on_cpu(jax.value_and_grad(one_class), x, labels))
+
+
+@custom_call_rule("ipu_test_many")
+def many_rule(builder: Builder, op: CompilerOp) -> Sequence[Any]:
+    from ipujax.compiler.rules import poplar
+
+    e = poplar.popops.expr
+    last = builder.operands(op)[-1]
+    return builder.map([e.Add(e.PlaceHolder(1), e.Const(1.0))], [last], builder.debug(op))
+
+
+def test_more_dimensions_than_letters() -> None:
+    """Shardy's names go on after z."""
+    many = Op("test_many", lambda *x: x[-1] + 1, dimensions="ABCDE, ABCDE, ABCDE, ABCDE, z -> z")
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("a",))
+    whole, place = NamedSharding(mesh, P()), NamedSharding(mesh, P("a"))
+    operands = [np.ones((1, 2, 3, 4, 5), np.float32)] * 4 + [np.arange(4, dtype=np.float32)]
+    run = jax.jit(lambda *x: many(*x), in_shardings=(whole, whole, whole, whole, place))
+    found = run(*operands)
+    np.testing.assert_array_equal(found, [1, 2, 3, 4])
+    assert found.sharding.is_equivalent_to(place, 1)
+
+
 @pytest.mark.parametrize("platform", ["cpu", "ipu"])
 @pytest.mark.parametrize("check", [True, False])
 def test_shard_map(platform: str, check: bool) -> None:

@@ -209,6 +209,29 @@ def _in_two(batches):
     return [(x.reshape(2, 8, -1), y.reshape(2, 8, -1)) for x, y in batches]
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_combined_accumulation_over_replicas(replicas, nesterov):
+    """Gradients of each replica are added to its velocity, which become their mean."""
+    arguments = (0.1, 0.9, 0.0, 0.01, nesterov)
+    tx = ipu.optim.sgd(
+        *arguments, combined_accumulation=True, num_micro_batches=2, axis_name="replica"
+    )
+    halves = [(a[i], b[i]) for a, b in _in_two(whole_batches()) for i in range(2)]
+    got, _, _ = spread(tx, halves, replicas(NUM_REPLICAS))
+    close(got, plain(ipu.optim.sgd(*arguments), whole_batches()))
+
+
+@pytest.mark.parametrize("name", ["adam", "lamb"])
+def test_norms_of_sharded_gradients_are_those_of_whole_ones(replicas, name):
+    tx = getattr(ipu.optim, name)(1e-2, max_grad_norm=0.05, weight_decay=0.01)
+    sharded = ipu.optim.shard_state(tx)
+    got, _, _ = spread(sharded, whole_batches(), replicas(NUM_REPLICAS), init_inside=True)
+    want = plain(tx, whole_batches())
+    close(got, want)
+    free = plain(getattr(ipu.optim, name)(1e-2, weight_decay=0.01), whole_batches())
+    assert max(np.abs(free[key] - want[key]).max() for key in want) > 1e-4
+
+
 def test_one_collective_for_each_update_not_for_each_micro_batch(replicas):
     """In a scan over micro-batches all collectives are in the branch that updates."""
     wrapped = ipu.optim.cross_replica_gradient_accumulation(optax.adam(1e-2), 8)

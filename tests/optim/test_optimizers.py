@@ -213,6 +213,70 @@ def test_dtypes_of_moments(name: str):
         np.testing.assert_allclose(new["half"], new["single"], rtol=1e-3)
 
 
+FAMILY = ("adam", "adamw", "adamax", "lamb")
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_gradients_are_clipped_to_a_norm(name: str):
+    """As by optax, before the moments and after the loss scale is divided out."""
+    tree, grads = {"a": PARAMS, "b": PARAMS[0]}, {"a": GRADS * 8, "b": GRADS[:, 0] * 8}
+    make = getattr(optim, name)
+    got, _ = run(make(0.1, loss_scaling=8.0, max_grad_norm=1.5), tree, grads)
+    plain = jax.tree.map(lambda g: g / 8, grads)
+    want, _ = run(optax.chain(optax.clip_by_global_norm(1.5), make(0.1)), tree, plain)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, want)
+    state = run(make(0.1, max_grad_norm=optim.variable(1e3)), tree, plain)[1]
+    assert float(state.hyperparameters.variables["max_grad_norm"]) == 1e3
+    unbounded, bounded = (run(make(0.1, max_grad_norm=n), tree, plain)[0] for n in (None, 1e3))
+    jax.tree.map(np.testing.assert_array_equal, unbounded, bounded)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_scaled_state_is_another_form_of_the_plain_one(name: str):
+    """Also where the scale changes between two updates."""
+    make = getattr(optim, name)
+    plain = make(0.1, weight_decay=0.01)
+    want, state = run(plain, PARAMS, GRADS)
+    power = 1 if name == "adamax" else 2
+    scaled = make(0.1, weight_decay=0.01, loss_scaling=64.0, scaled_optimizer_state=True)
+    got, mine = run(scaled, PARAMS, GRADS * 64)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mine.mu, state.mu * 64, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mine.nu, state.nu * 64**power, rtol=1e-5, atol=1e-4)
+    scale = optim.variable(64.0)
+    tx = make(0.1, weight_decay=0.01, loss_scaling=scale, scaled_optimizer_state=True)
+    params, state = jnp.asarray(PARAMS), tx.init(PARAMS)
+    step = jax.jit(tx.update)
+    for number, grad in enumerate(GRADS):
+        if number == 5:
+            state = optim.set_hyperparameters(state, loss_scaling=512.0)
+        now = 64 if number < 5 else 512
+        updates, state = step(grad * now, state, params)
+        params = optax.apply_updates(params, updates)
+    np.testing.assert_allclose(params, want, rtol=1e-5, atol=1e-5)
+    assert float(state.scaling) == 512
+
+
+def test_a_scaled_state_keeps_small_moments_in_half():
+    grads = np.full((4, 3), 1e-8, np.float32)
+    ends = [
+        run(
+            optim.adam(
+                0.1,
+                eps=1e-12,
+                loss_scaling=2.0**14,
+                scaled_optimizer_state=scaled,
+                first_moment_dtype="float16",
+            ),
+            jnp.zeros(3),
+            grads * 2.0**14,
+        )
+        for scaled in (False, True)
+    ]
+    np.testing.assert_array_equal(ends[0][0], 0)
+    np.testing.assert_allclose(ends[1][0], -0.4, rtol=1e-2)
+
+
 def test_a_velocity_in_half_needs_its_scaling():
     """Gradients of 1e-8 round to zero in float16, times 4096 they do not."""
     grads = np.full((4, 3), 1e-8, np.float32)

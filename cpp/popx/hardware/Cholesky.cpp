@@ -5,7 +5,8 @@
 namespace popx {
 
 Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
-               const DebugContext& debugContext) {
+               const DebugContext& debugContext,
+               std::size_t) {  // each matrix is one vertex's: no blocks
   const batch::Matrices given("popx::cholesky", a, true);
   const double size = static_cast<double>(given.n);
   ItemStep step(graph, "popx::cholesky", given.items, prog, {debugContext, "cholesky"});

@@ -12,7 +12,8 @@ from ipujax.compiler.partition.factors import Dims, Factors, bring_operands, sha
 from ipujax.compiler.partition.localise import Localiser, Partial
 
 RULE = "sdy.sharding_rule"
-_LETTERS = "ijklmnopqrstuvwxyz"
+#: Shardy's names of factors, which have to appear in this order.
+_NAMES = (*"ijklmnopqrstuvwxyz", *(f"z_{n}" for n in range(1, 100)))
 
 
 class Numbered(NamedTuple):
@@ -35,36 +36,35 @@ def numbered(operation: Any) -> Numbered | None:
 
 
 def name_dimensions(module: Any) -> None:
-    """Writes Shardy's rule beside each such call that has few enough dimensions for one."""
+    """Writes Shardy's rule beside each such call."""
     for operation in ops_named(module.operation, "stablehlo.custom_call"):
         dims = numbered(operation)
-        rule = _rule(dims, operation) if dims is not None else None
-        if rule is not None:
-            operation.attributes[RULE] = ir.Attribute.parse(rule)
+        if dims is not None:
+            operation.attributes[RULE] = ir.Attribute.parse(_rule(dims, operation))
 
 
-def _rule(dims: Numbered, operation: Any) -> str | None:
-    """Dimensions that are whole everywhere have letters of their own, and are replicated."""
-    arrays = [*dims.operands, *dims.results]
-    known = sorted({n for each in arrays for n in each if n is not None})
-    letters = iter(_LETTERS)
-    names: dict[Any, str] = dict(zip(known, letters, strict=False))
+def _rule(dims: Numbered, operation: Any) -> str:
+    """Dimensions that are whole everywhere have names of their own, and are replicated."""
+    free = iter(_NAMES)
+    names: dict[int, str] = {}
     sizes: dict[str, int] = {}
     whole: list[str] = []
     texts = []
+    arrays = [*dims.operands, *dims.results]
     for each, value in zip(arrays, [*operation.operands, *operation.results], strict=True):
         found = []
         for number, size in zip(each, value.type.shape, strict=True):
-            name = names.get(number) or next(letters, "")
-            if not name:
-                return None
             if number is None:
+                name = next(free)
                 whole.append(name)
+            else:
+                name = names.get(number) or next(free)
+                names[number] = name
             sizes[name] = size
             found.append(name)
         texts.append("[" + ", ".join(found) + "]")
     kept = {n for each in dims.results for n in each}
-    summed = [names[n] for n in known if n not in kept]
+    summed = [name for n, name in names.items() if n not in kept]
     kinds = f" reduction={{{', '.join(summed)}}}" if summed else ""
     kinds += f" need_replication={{{', '.join(whole)}}}" if whole else ""
     listed = ", ".join(f"{name}={size}" for name, size in sizes.items())

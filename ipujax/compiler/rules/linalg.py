@@ -65,7 +65,12 @@ def cholesky(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """One triangle; NaN where the matrix is not positive definite."""
     (a,) = parts_of(builder, op)
     factor = ipu.popx.cholesky(
-        builder.graph, a, bool(op.attrs["lower"]), builder.program, builder.debug(op)
+        builder.graph,
+        a,
+        bool(op.attrs["lower"]),
+        builder.program,
+        builder.debug(op),
+        builder.options.cholesky_block_size,
     )
     return results_of(builder, op, [factor])
 
@@ -86,6 +91,7 @@ def triangular_solve(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         letter,
         builder.program,
         builder.debug(op),
+        builder.options.triangular_solve_expander_block_size,
     )
     return results_of(builder, op, [solved])
 
@@ -152,6 +158,7 @@ def trsm(call: Call) -> Sequence[Parts]:
             chr(call.config["trans_x"]),
             call.program,
             call.debug,
+            call.builder.options.triangular_solve_expander_block_size,
         )
     ]
 

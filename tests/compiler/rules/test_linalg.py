@@ -190,3 +190,36 @@ def test_solves_are_exported() -> None:
     exported = jax.export.export(jax.jit(jnp.linalg.solve), platforms=["ipu"])(a, b)
     again = jax.export.deserialize(exported.serialize())
     assert_allclose(again.call(a, b), np.linalg.solve(a, b), rtol=1e-4)
+
+
+def positive(n: int) -> np.ndarray:
+    a = normal(n, n)
+    return a @ a.T + n * np.eye(n, dtype="f4")
+
+
+def test_block_sizes_change_the_plan_and_not_the_result() -> None:
+    a, b = positive(96), normal(96, 5)
+    functions = {
+        "cholesky_block_size": (jnp.linalg.cholesky, (a,)),
+        "triangular_solve_expander_block_size": (
+            lambda a, b: linalg.triangular_solve(a, b, left_side=True, lower=True),
+            (np.tril(a), b),
+        ),
+    }
+    for option, (f, arguments) in functions.items():
+        runs = {}
+        for size in (None, 0, 8, 32, 96):
+            options = None if size is None else {f"ipu_{option}": size}
+            runs[size] = jax.jit(f, compiler_options=options).lower(*arguments).compile()
+        wanted = runs[None](*arguments)
+        for run in runs.values():
+            assert_array_equal(run(*arguments), wanted)
+        cycles = {size: run.cost_analysis()["cycles"] for size, run in runs.items()}
+        assert cycles[0] == cycles[None]
+        assert len(set(cycles.values())) == 4, cycles
+        # Few exchanges for large blocks, and one worker that factorises all of them.
+        assert cycles[96] > cycles[8], cycles
+        code = {
+            size: run.memory_analysis().generated_code_size_in_bytes for size, run in runs.items()
+        }
+        assert code[8] > code[32] > code[96], code

@@ -77,6 +77,14 @@ TEST(reshape_of_a_transpose_keeps_row_major_order) {
   CHECK_THROWS(n.t.reshape({5}), "6 elements");
 }
 
+TEST(reinterpret_reaches_the_parts_of_a_tensor) {
+  Numbers n({2, 3});
+  const Tensor joined = n.t.dimShuffle({1, 0}).reshape({6});
+  const Tensor bits = n.graph.addVariable(UNSIGNED_INT, {6}, VariableMappingMethod::LINEAR, "b");
+  const program::Copy copy(joined.reinterpret(UNSIGNED_INT), bits);
+  same(n.read(copy, bits.reinterpret(INT)), expect({0, 3, 1, 4, 2, 5}));
+}
+
 TEST(a_clone_keeps_order_and_aliases_and_leaves_gaps_out) {
   Numbers n({6, 8});
   const Tensor repeated = n.t[2].reshape({1, 8}).broadcast(5, 0);

@@ -265,6 +265,7 @@ def cholesky(
     lower: bool,
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
+    block_size: typing.SupportsIndex = 0,
 ) -> list[poplar.Tensor]: ...
 def collectivePermute(
     graph: poplar.Graph,
@@ -534,6 +535,7 @@ def triangularSolve(
     transpose: str,
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
+    block_size: typing.SupportsIndex = 0,
 ) -> list[poplar.Tensor]: ...
 def tridiagonal(
     graph: poplar.Graph,

@@ -1,0 +1,74 @@
+"""Arguments that are not allowed: each error names the argument, what it needs and what it got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ipujax as ipu
+
+optim = ipu.optim
+NAN = float("nan")
+
+#: name -> (a call, what the error says that is needed, what it got)
+REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "adam-nan": (lambda: optim.adam(NAN), "needs learning_rate to be a finite number", "nan"),
+    "adam-b1": (lambda: optim.adam(b1=1.0), "needs b1 to be a number from", "1.0"),
+    "adam-eps": (lambda: optim.adam(eps=-1), "needs eps to be a finite number", "-1"),
+    "adam-ls0": (
+        lambda: optim.adam(loss_scaling=0),
+        "needs loss_scaling to be a finite number",
+        "0",
+    ),
+    "adam-dtype": (
+        lambda: optim.adam(first_moment_dtype="int8"),
+        "needs first_moment_dtype to be a floating-point dtype",
+        "'int8'",
+    ),
+    "adam-micro": (
+        lambda: optim.adam(num_micro_batches=0),
+        "needs num_micro_batches of at least 1",
+        "0",
+    ),
+    "sgd-nest": (
+        lambda: optim.sgd(0.1, nesterov=True),
+        "needs momentum above 0 and dampening =",
+        "momentum = 0.0 and dampening = 0.0",
+    ),
+    "sgd-vs": (
+        lambda: optim.sgd(0.1, velocity_scaling=0),
+        "needs velocity_scaling to be a finite number",
+        "0",
+    ),
+    "lamb-mwn": (
+        lambda: optim.lamb(max_weight_norm=0),
+        "needs max_weight_norm to be a finite number",
+        "0",
+    ),
+    "var": (lambda: optim.variable(NAN), "needs value to be a finite number", "nan"),
+    "rms-decay": (lambda: optim.rmsprop(decay=-0.1), "needs decay to be a number from", "-0.1"),
+    "adam-mgn": (
+        lambda: optim.adam(max_grad_norm=NAN),
+        "needs max_grad_norm to be a finite number above",
+        "nan",
+    ),
+    "sgd-axis": (
+        lambda: optim.sgd(0.1, axis_name="replica"),
+        "needs combined_accumulation=True for an axis_name",
+        "axis_name='replica' alone",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    call, needs, got = REFUSED[name]
+    with pytest.raises(ipu.ConfigError) as caught:
+        call()
+    text = str(caught.value)
+    assert text.startswith("["), text
+    assert f"] {needs}" in text, text
+    assert f"; got {got}" in text, text
+    assert text.endswith("."), text
