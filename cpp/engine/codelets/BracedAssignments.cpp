@@ -24,7 +24,7 @@ std::string codeOnly(const std::string& text) {
 /// names, members and subscripts. Empty for a declaration.
 std::string assignedAt(const std::string& code, std::size_t equals) {
   static const std::regex assigned(
-      R"((?:[;{})]|\belse)\s*((?:\*\s*)*[A-Za-z_]\w*)"
+      R"((?:[;{})]|[^:]:(?!:)|\belse)\s*((?:\*\s*)*[A-Za-z_]\w*)"
       R"((?:\s*(?:->|\.|::)\s*[A-Za-z_]\w*|\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])*)\s*$)",
       std::regex::optimize);
   const std::size_t begin = equals < kLongest ? 0 : equals - kLongest;
