@@ -131,6 +131,8 @@ TEST(functions_of_codelets_take_edges_as_vectors) {
   Fixture f;
   add(f, R"src(
 #include <poplar/Vertex.hpp>
+#include <cmath>
+    static const float M_PI = 3.0f;  // rounded to taste
     class Pass : public poplar::Vertex {
       static float total(const poplar::Vector<float> &v) {
         float sum = 0;
@@ -147,11 +149,12 @@ TEST(functions_of_codelets_take_edges_as_vectors) {
       bool compute() {
         put(out, 0, total(in));
         put(out, 1, longest(out, in));
+        put(out, 2, M_PI);
         return true;
       }
     };)src");
   const Tensor in = f.constant<float>({3}, {1, 2, 4});
-  CHECK(run<float>(f, "Pass", {{"in", in}}, 2) == (std::vector<float>{7, 4}));
+  CHECK(run<float>(f, "Pass", {{"in", in}}, 3) == (std::vector<float>{7, 4, 3}));
 }
 
 TEST(constant_members_of_multi_vertices_are_set_and_others_are_shared) {
