@@ -29,6 +29,11 @@ def _check_extension(text: str) -> str | None:
     return None if found else "a folder with a built extension, _poplar.*.so"
 
 
+def _check_seconds(text: str) -> str | None:
+    known = text.isdecimal() and len(text) <= 6 and int(text) > 0
+    return None if known else "a whole number of seconds from 1 to 999999"
+
+
 def _check_switch(text: str) -> str | None:
     return None if text in ("0", "1") else "0 or 1"
 
@@ -71,6 +76,11 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     "IPUJAX_POPX_CODELETS": (
         "Folder of popx's codelets, for a build against a Poplar SDK.",
         _check_folder,
+    ),
+    "IPUJAX_CALLBACK_TIMEOUT": (
+        "Seconds that a host callback may take while programs wait for its device, in a build "
+        "against a Poplar SDK; then these fail. Default 120.",
+        _check_seconds,
     ),
     "IPUJAX_MODEL_AS_IPU": (
         "1 lists the IPU Model as IPUs in poplar::DeviceManager, for programs in C++.",

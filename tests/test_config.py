@@ -77,7 +77,7 @@ def test_visible_devices_are_the_device_count():
         ("JAX_IPU_USE_MODEL", "maybe", "needs true or false; got 'maybe'"),
         ("JAX_IPU_USE_MODEL", "false", "needs a build against the Poplar SDK"),
         ("JAX_IPU_VISIBLE_DEVICES", "0,0", "distinct device numbers, comma-separated, below 1024"),
-        ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow, c600; got 'mk3'"),
+        ("IPUJAX_MACHINE", "mk3", "needs one of gc200, bow, c600, gc2; got 'mk3'"),
         ("IPUJAX_OUT_OF_MEMORY", "ignore", "needs one of log, run, error; got 'ignore'"),
         ("IPUJAX_AVAILABLE_MEMORY_PROPORTION", "1.5", "needs a number from 0.0 to 1.0; got '1.5'"),
     ],

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <cstdlib>
 #include <exception>
+#include <list>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,19 @@ constexpr float kShortMicroseconds = 100;
 /// Callers wait for host callbacks of programs that take no longer: printing does, a training step
 /// with I/O takes more.
 constexpr float kShortCallbackMicroseconds = 5000;
+
+/// How long a callback may take before programs behind its own overtake it.
+constexpr std::chrono::milliseconds kPatience{100};
+
+/// Where devices run one program at a time these fail instead, after longer than callbacks take.
+std::chrono::seconds patienceOfOneProgram() {
+  static const std::chrono::seconds seconds = [] {
+    const char* given = std::getenv("IPUJAX_CALLBACK_TIMEOUT");
+    const long number = given ? std::strtol(given, nullptr, 10) : 0;
+    return std::chrono::seconds(number > 0 ? number : 120);
+  }();
+  return seconds;
+}
 
 [[noreturn]] void failArgument(const runtime::Signature& signature, std::size_t index,
                                const std::string& needs, const std::string& got) {
@@ -80,10 +95,13 @@ class Running {
 /// The host as one launch calls it. Who waits for the results hears of the first failure at once.
 class LaunchCallbacks final : public runtime::HostCallbacks {
  public:
-  explicit LaunchCallbacks(Ref<Event> done) : done_(std::move(done)) {}
+  LaunchCallbacks(const Placement& placement, Ref<Event> done)
+      : placement_(placement), done_(std::move(done)) {}
 
   void call(const std::string& id, std::span<const runtime::HostArray> arguments,
             std::span<const runtime::HostArray> results) override {
+    std::list<WorkQueue::HostWait> waits;
+    for (auto* device : placement_.devices) waits.emplace_back(device->queue());
     bridge::hostCallbacks().call(id, arguments, results);
   }
   bool takesManyThreads() const override { return bridge::hostCallbacks().takesManyThreads(); }
@@ -97,8 +115,14 @@ class LaunchCallbacks final : public runtime::HostCallbacks {
   }
 
  private:
+  const Placement& placement_;
   const Ref<Event> done_;
 };
+
+bool contains(std::span<const Ref<Storage>> storages, const Ref<Storage>& storage) {
+  return std::ranges::any_of(storages,
+                             [&](const auto& each) { return each.get() == storage.get(); });
+}
 
 }  // namespace
 
@@ -250,7 +274,18 @@ void Launch::makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffe
 void Launch::setDone(Ref<Event> done) {
   done_ = std::move(done);
   if (!placement_->program->signature().has_host_callbacks) return;
+  holdArguments();
   for (const auto& runtime : placement_->runtimes) runtime->queued_with_callbacks.fetch_add(1);
+}
+
+/// So that a program which is queued behind, and may overtake, copies a donated one of them. What
+/// this program updates in place is an argument of programs that wait for it alone.
+void Launch::holdArguments() {
+  for (const auto& storage : inputs_) {
+    if (contains(outputs_, storage)) continue;
+    storage->hold();
+    held_.push_back(storage);
+  }
 }
 
 FailurePtr Launch::awaitInputs() const {
@@ -306,7 +341,7 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
     const bool is_traced = RunRecorder::shared().isOn();
     const std::int64_t begin = is_traced ? RunRecorder::now() : 0;
     const auto start = std::chrono::steady_clock::now();
-    LaunchCallbacks callbacks(done_);
+    LaunchCallbacks callbacks(*placement_, done_);
     session.run(arrays, &callbacks);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
@@ -379,10 +414,30 @@ void Launch::run() noexcept {
   finish(failure);
 }
 
+bool Launch::mayOvertake() const {
+  return std::ranges::all_of(waits_, [](const auto& event) { return event->isReady(); });
+}
+
+std::chrono::milliseconds Launch::patience() const {
+  return placement_->program->compiled().nests() ? kPatience : patienceOfOneProgram();
+}
+
+void Launch::runAside() noexcept {
+  if (placement_->program->compiled().nests()) return finish(runNested());
+  finish(makeFailure(PJRT_Error_Code_FAILED_PRECONDITION,
+                     "[ipu execute] needs devices that are free; got one whose program has waited "
+                     "for a host callback for " +
+                         std::to_string(patienceOfOneProgram().count()) +
+                         " seconds. Let callbacks wait for no program on their own devices, or set "
+                         "IPUJAX_CALLBACK_TIMEOUT to more seconds."));
+}
+
 void Launch::fail(const FailurePtr& failure) noexcept { finish(failure); }
 
 /// Lets go of the arguments first: who waits for the results sees their memory freed.
 void Launch::finish(const FailurePtr& failure) noexcept {
+  for (const auto& storage : held_) storage->unhold();
+  held_.clear();
   inputs_.clear();
   outputs_.clear();
   if (placement_->program->signature().has_host_callbacks) {
@@ -390,85 +445,6 @@ void Launch::finish(const FailurePtr& failure) noexcept {
   }
   const auto done = std::move(done_);
   done->set(failure);
-}
-
-namespace {
-
-/// Where the devices of one launch meet.
-class Meeting {
- public:
-  Meeting(std::unique_ptr<Launch> launch, std::size_t count)
-      : launch_(std::move(launch)), missing_(count) {}
-
-  /// The last to come runs the launch; others wait for its end if they are told to.
-  void arrive(bool wait) noexcept {
-    std::unique_lock lock(mutex_);
-    if (--missing_ == 0 && launch_) {
-      const auto launch = std::move(launch_);
-      lock.unlock();
-      launch->run();
-      end();
-    } else if (wait) {
-      ended_.wait(lock, [&] { return over_; });
-    }
-  }
-
-  /// One device will never come: nobody runs.
-  void fail(const FailurePtr& failure) noexcept {
-    std::unique_lock lock(mutex_);
-    const auto launch = std::move(launch_);
-    lock.unlock();
-    if (!launch) return;
-    launch->fail(failure);
-    end();
-  }
-
- private:
-  void end() noexcept {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-    ended_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::unique_ptr<Launch> launch_;
-  std::size_t missing_;
-  bool over_ = false;
-};
-
-class Ticket final : public Task {
- public:
-  explicit Ticket(std::shared_ptr<Meeting> meeting) : meeting_(std::move(meeting)) {}
-  void run() noexcept override { meeting_->arrive(true); }
-  void fail(const FailurePtr& failure) noexcept override { meeting_->fail(failure); }
-  void arriveOnly() noexcept { meeting_->arrive(false); }
-
- private:
-  std::shared_ptr<Meeting> meeting_;
-};
-
-}  // namespace
-
-std::vector<std::unique_ptr<Task>> ticketsFor(std::unique_ptr<Launch> launch, std::size_t count) {
-  std::vector<std::unique_ptr<Task>> tickets;
-  if (count == 1) {
-    tickets.push_back(std::move(launch));
-    return tickets;
-  }
-  const auto meeting = std::make_shared<Meeting>(std::move(launch), count);
-  for (std::size_t i = 0; i < count; ++i) tickets.push_back(std::make_unique<Ticket>(meeting));
-  return tickets;
-}
-
-void runRefused(std::vector<std::unique_ptr<Task>> refused) {
-  for (const auto& task : refused) {
-    if (auto* ticket = dynamic_cast<Ticket*>(task.get())) {
-      ticket->arriveOnly();
-    } else {
-      task->run();
-    }
-  }
 }
 
 }  // namespace ipujax::plugin

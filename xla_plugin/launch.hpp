@@ -49,7 +49,7 @@ class Launch final : public Task {
   /// false for a run that overtakes what is queued.
   void bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                    std::span<const std::int64_t> non_donatable, bool in_place);
-  bool inputsReady() const { return waits_.empty(); }
+  bool inputsReady() const { return waits_.empty(); }  ///< when they were taken
   /// Makes a replica's output buffers, ready when `done` is.
   void makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffer** outputs) const;
   /// Sets the event on which `run` and `fail` report; for launches that go to the queues.
@@ -57,12 +57,19 @@ class Launch final : public Task {
 
   void run() noexcept override;
   void fail(const FailurePtr& failure) noexcept override;
+  /// Overtakes a program whose callback may wait for it, where its arguments are ready.
+  bool mayOvertake() const override;
+  std::chrono::milliseconds patience() const override;
+  void runAside() noexcept override;
   /// Runs while the caller holds the devices' run mutexes.
   FailurePtr runHere() noexcept;
   /// Runs inside a host callback on a device whose scratch memory is in use.
   FailurePtr runNested() noexcept;
 
  private:
+  /// Until the program has run, so that none which overtakes it while it waits for the host writes
+  /// to its arguments.
+  void holdArguments();
   void takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments, std::size_t index,
                std::uint64_t number);
   FailurePtr awaitInputs() const;
@@ -76,17 +83,11 @@ class Launch final : public Task {
   std::shared_ptr<Placement> placement_;
   std::vector<Ref<Storage>> inputs_;   // replica by replica
   std::vector<Ref<Storage>> outputs_;  // replica by replica
+  std::vector<Ref<Storage>> held_;     // of inputs_
   std::vector<Ref<Event>> waits_;      // inputs that were not ready
   std::vector<bool> given_twice_;      // inputs that came more than once; empty if none did
   FailurePtr poison_;                  // of an input that had failed
   Ref<Event> done_;
 };
-
-/// The tasks that bring one launch to the queues of several devices. It runs once all devices have
-/// come to it, on the thread of the last one; the others wait for it.
-std::vector<std::unique_ptr<Task>> ticketsFor(std::unique_ptr<Launch> launch, std::size_t count);
-
-/// For a ticket that a queue did not take: its device counts as there, and nobody waits.
-void runRefused(std::vector<std::unique_ptr<Task>> refused);
 
 }  // namespace ipujax::plugin

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "handle.hpp"
+#include "tickets.hpp"
 
 namespace ipujax::plugin {
 namespace {

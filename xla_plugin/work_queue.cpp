@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +17,8 @@ namespace ipujax::plugin {
 namespace {
 thread_local bool on_worker_thread = false;
 constexpr std::chrono::seconds kIdle{1};  ///< then the thread gives its memory back
+/// Between two looks whether the first task may overtake by now.
+constexpr std::chrono::milliseconds kLook{10};
 }  // namespace
 
 /// Shared by the queue and its thread, which may outlive the queue if it had to be detached.
@@ -28,6 +31,13 @@ struct WorkQueue::State {
   bool closed = false;
   pid_t process = 0;  // where the thread lives; 0 before it starts
   std::thread thread;
+
+  // Waits of what runs for the host, since when there is one, and whether a task has overtaken.
+  std::condition_variable host_wait_changed;
+  std::size_t host_waits = 0;
+  std::chrono::steady_clock::time_point waits_since;
+  bool overtaking = false;
+  std::thread second_thread;
 };
 
 WorkQueue::WorkQueue() : state_(std::make_shared<State>()) {}
@@ -39,12 +49,31 @@ bool WorkQueue::onWorkerThread() { return on_worker_thread; }
 WorkQueue::HostCall::HostCall() : was_worker_(std::exchange(on_worker_thread, true)) {}
 WorkQueue::HostCall::~HostCall() { on_worker_thread = was_worker_; }
 
+WorkQueue::HostWait::HostWait(WorkQueue& queue) : state_(queue.state_) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->host_waits++ > 0) return;
+  state_->waits_since = std::chrono::steady_clock::now();
+  if (!state_->waiting.empty()) ensureSecondThread(state_);
+}
+
+WorkQueue::HostWait::~HostWait() {
+  const std::lock_guard lock(state_->mutex);
+  if (--state_->host_waits == 0) state_->host_wait_changed.notify_all();
+}
+
 bool WorkQueue::idle() const { return state_->unfinished.load(std::memory_order_acquire) == 0; }
 
 void WorkQueue::ensureThread() {
   if (state_->process != 0) return;
   state_->process = getpid();
   state_->thread = std::thread([state = state_] { work(state); });
+}
+
+void WorkQueue::ensureSecondThread(const std::shared_ptr<State>& state) {
+  if (state->closed || state->process != getpid()) return;
+  if (!state->second_thread.joinable())
+    state->second_thread = std::thread([state] { overtake(state); });
+  state->host_wait_changed.notify_all();
 }
 
 std::unique_ptr<Task> WorkQueue::push(std::unique_ptr<Task> task) {
@@ -56,6 +85,7 @@ std::unique_ptr<Task> WorkQueue::push(std::unique_ptr<Task> task) {
     state_->waiting.push_back(std::move(task));
     state_->unfinished.fetch_add(1, std::memory_order_release);
     ++state_->pushed;
+    if (state_->host_waits > 0) ensureSecondThread(state_);
   }
   state_->changed.notify_all();
   return nullptr;
@@ -65,7 +95,9 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
   on_worker_thread = true;
   std::unique_lock lock(state->mutex);
   while (true) {
-    const auto wanted = [&] { return state->closed || !state->waiting.empty(); };
+    const auto wanted = [&] {
+      return !state->overtaking && (state->closed || !state->waiting.empty());
+    };
     if (!state->changed.wait_until(lock, std::chrono::system_clock::now() + kIdle, wanted)) {
       runtime::releaseThreadMemory();
       state->changed.wait(lock, wanted);
@@ -77,6 +109,35 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
     task->run();
     task.reset();
     lock.lock();
+    state->unfinished.fetch_sub(1, std::memory_order_release);
+    state->changed.notify_all();
+  }
+}
+
+/// The second thread: runs what is first in the queue once the task before it has waited for the
+/// host for as long as its patience.
+void WorkQueue::overtake(const std::shared_ptr<State>& state) {
+  on_worker_thread = true;
+  std::unique_lock lock(state->mutex);
+  while (!state->closed) {
+    if (state->host_waits == 0 || state->waiting.empty()) {
+      state->host_wait_changed.wait(lock);
+      continue;
+    }
+    const auto& first = *state->waiting.front();
+    const auto begin = state->waits_since + first.patience();
+    const auto now = std::chrono::steady_clock::now();
+    if (now < begin || !first.mayOvertake()) {
+      state->host_wait_changed.wait_until(lock, std::max(begin, now + kLook));
+      continue;
+    }
+    const auto task = std::move(state->waiting.front());
+    state->waiting.pop_front();
+    state->overtaking = true;
+    lock.unlock();
+    task->runAside();
+    lock.lock();
+    state->overtaking = false;
     state->unfinished.fetch_sub(1, std::memory_order_release);
     state->changed.notify_all();
   }
@@ -99,7 +160,7 @@ void WorkQueue::waitUntilAtMost(std::size_t count) {
 
 void WorkQueue::close() {
   std::deque<std::unique_ptr<Task>> dropped;
-  std::thread thread;
+  std::thread thread, second_thread;
   bool foreign = false;
   {
     const std::lock_guard lock(state_->mutex);
@@ -108,16 +169,20 @@ void WorkQueue::close() {
     dropped.swap(state_->waiting);
     state_->unfinished.fetch_sub(dropped.size(), std::memory_order_release);
     thread.swap(state_->thread);
+    second_thread.swap(state_->second_thread);
   }
   state_->changed.notify_all();
+  state_->host_wait_changed.notify_all();
   const auto closed = makeFailure(PJRT_Error_Code_CANCELLED,
                                   "[ipu device] was closed before the program could run.");
   for (auto& task : dropped) task->fail(closed);
-  if (!thread.joinable()) return;
-  if (foreign || on_worker_thread) {
-    thread.detach();
-  } else {
-    thread.join();
+  for (auto* each : {&second_thread, &thread}) {
+    if (!each->joinable()) continue;
+    if (foreign || on_worker_thread) {
+      each->detach();
+    } else {
+      each->join();
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <memory>
 
@@ -12,10 +13,17 @@ class Task {
   virtual ~Task() = default;
   virtual void run() noexcept = 0;
   virtual void fail(const FailurePtr& failure) noexcept = 0;
+  /// Whether it may run while the task before it waits for the host, and after how long a wait.
+  virtual bool mayOvertake() const { return false; }
+  virtual std::chrono::milliseconds patience() const { return std::chrono::milliseconds{0}; }
+  /// In place of `run`, on another thread than the queue's.
+  virtual void runAside() noexcept { run(); }
 };
 
 /// Tasks in order, on a thread of their own that starts with the first task. In a forked child,
 /// where that thread does not exist, and after `close`, the caller of `push` has to run the task.
+/// While a task waits for the host, tasks behind it may overtake it on a second thread: what the
+/// host does may wait for them.
 class WorkQueue {
  public:
   WorkQueue();
@@ -32,6 +40,7 @@ class WorkQueue {
 
   /// Is this thread a queue's, or one on which a program of a queue calls the host?
   static bool onWorkerThread();
+  struct State;
   /// Counts this thread as a worker while a host callback runs on it.
   class HostCall {
    public:
@@ -43,10 +52,22 @@ class WorkQueue {
    private:
     const bool was_worker_;
   };
+  /// Says that the task which runs waits for the host while this lives.
+  class HostWait {
+   public:
+    explicit HostWait(WorkQueue& queue);
+    ~HostWait();
+    HostWait(const HostWait&) = delete;
+    HostWait& operator=(const HostWait&) = delete;
+
+   private:
+    const std::shared_ptr<State> state_;
+  };
 
  private:
-  struct State;
   static void work(const std::shared_ptr<State>& state);
+  static void overtake(const std::shared_ptr<State>& state);
+  static void ensureSecondThread(const std::shared_ptr<State>& state);
   void ensureThread();
 
   std::shared_ptr<State> state_;

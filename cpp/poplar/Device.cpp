@@ -52,6 +52,7 @@ std::vector<int> Device::getNumaNodesUsedByIPUs() const {
 }
 
 std::string Device::getAttribute(StringRef attribute) const {
+  if (attribute == "board variant") return getTarget().getTargetSystemString().cloneAsString();
   throw poplar_error("[Device::getAttribute] needs a driver; got the IPU Model, asked for '" +
                      attribute.cloneAsString() + "'. Read getTarget() instead.");
 }

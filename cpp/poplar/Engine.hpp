@@ -20,6 +20,9 @@
 namespace pva {
 class Report;
 }
+namespace gccs {
+using poplar::ArrayRef;
+}
 
 namespace poplar {
 

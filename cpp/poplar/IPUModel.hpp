@@ -9,11 +9,13 @@ namespace poplar {
 /// Describes a modelled device; fields as in the SDK's model, which users set before createDevice.
 struct IPUModel {
   IPUModel() : IPUModel("ipu2") {}
-  /// `arch`: "ipu2" is GC200, "ipu21" is C600; or a machine's own name.
+  /// `arch`: "ipu1" is GC2, "ipu2" GC200, "ipu21" C600; or a machine's own name.
   explicit IPUModel(StringRef arch);
 
   /// How much later tiles far from the sync controller see a sync: the model has one delay for all.
   enum class RelativeSyncDelayType { AUTO, NO_DELAY };
+  /// How tiles were modelled to send, in the first SDKs: the model has one way, which multicasts.
+  enum class ExchangeType { AGGRESSIVE_MULTICAST };
 
   unsigned numIPUs = 1;
   // Those of the machine until the user sets them.
@@ -41,6 +43,7 @@ struct IPUModel {
   /// Taken and not used: the model has the links of its machine.
   std::vector<GlobalExchangeConstraint> globalExchangeConstraints;
   RelativeSyncDelayType relativeSyncDelay = RelativeSyncDelayType::AUTO;  ///< taken, not used
+  ExchangeType IPUExchangeType = ExchangeType::AGGRESSIVE_MULTICAST;      ///< taken, not used
   bool compileIPUCode = false;
 
   /// Halves are rounded as on an IPU, accurate or not; no option changes a modelled device.

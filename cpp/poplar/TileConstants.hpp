@@ -5,3 +5,10 @@
 #define TMEM_REGION0_BASE_ADDR 0x4c000
 #define TMEM_REGION1_BASE_ADDR 0x80000
 #define TMEM_ELEMSIZE 0x4000
+// Input channels that a convolution unit takes in a cycle. Source: PopLibs' codelets of
+// convolutions.
+#define CONV_UNIT_INPUT_LOAD_ELEMS_FLOAT 2
+#define CONV_UNIT_INPUT_LOAD_ELEMS_HALF 4
+#define CONV_UNIT_INPUT_LOAD_ELEMS_QUARTER 8
+#define TMEM_BYTE_MAX_ADDRESS_WIDTH 21
+#define NUM_STRIDE_BITS 10

@@ -154,12 +154,32 @@ class InOut : public Output<T> {
   using Output<T>::operator=;
 };
 
+/// The target of an edge, which functions of codelets also take as the vector that it is of: the
+/// two have the same members.
 template <class T, VectorLayout L, unsigned A, bool I>
-class Input<Vector<T, L, A, I>> : public Span<OnlyRead<T>> {};
+class VectorEdge : public Span<T> {
+ public:
+  operator Vector<T, L, A, I>&() {  // NOLINT
+    return reinterpret_cast<Vector<T, L, A, I>&>(*this);
+  }
+  operator const Vector<T, L, A, I>&() const {  // NOLINT
+    return reinterpret_cast<const Vector<T, L, A, I>&>(*this);
+  }
+};
 template <class T, VectorLayout L, unsigned A, bool I>
-class Output<Vector<T, L, A, I>> : public Span<T> {};
+class VectorEdge<const T, L, A, I> : public Span<const T> {
+ public:
+  operator const Vector<T, L, A, I>&() const {  // NOLINT
+    return reinterpret_cast<const Vector<T, L, A, I>&>(*this);
+  }
+};
+
 template <class T, VectorLayout L, unsigned A, bool I>
-class InOut<Vector<T, L, A, I>> : public Span<T> {};
+class Input<Vector<T, L, A, I>> : public VectorEdge<OnlyRead<T>, L, A, I> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+class Output<Vector<T, L, A, I>> : public VectorEdge<T, L, A, I> {};
+template <class T, VectorLayout L, unsigned A, bool I>
+class InOut<Vector<T, L, A, I>> : public VectorEdge<T, L, A, I> {};
 
 template <class T, VectorListLayout L, unsigned A, bool I>
 class Input<VectorList<T, L, A, I>> : public Span<const Span<OnlyRead<T>>> {};

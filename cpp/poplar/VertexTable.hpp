@@ -193,7 +193,8 @@ int compute(void* place, unsigned worker) {
   if constexpr (computes_on_copy<V>) {
     V vertex = shared;
     const int good = computeOn(vertex, worker);
-    if constexpr (std::is_base_of_v<poplar::MultiVertex, V>) shared = vertex;
+    if constexpr (std::is_base_of_v<poplar::MultiVertex, V>)  // by bytes: members may be constant
+      __builtin_memcpy(place, static_cast<const void*>(&vertex), sizeof(V));
     return good;
   } else {
     return computeOn(shared, worker);

@@ -89,6 +89,7 @@ class Program {
   /// For a run inside a host callback of another program, which holds the devices. Throws
   /// NotSupportedError where devices run one program at a time.
   virtual std::unique_ptr<Session> openNested() const = 0;
+  virtual bool nests() const { return true; }  ///< whether openNested gives a session
 };
 
 }  // namespace ipujax::runtime

@@ -23,14 +23,14 @@ def test_a_machine_is_added_in_one_file(run_python, tmp_path: Path):
     tree = Tree(tmp_path)
     tree.replace(
         "cpp/engine/Machine.cpp",
-        "  return {gc200, bow, c600};",
+        "  return {gc200, bow, c600, gc2(gc200)};",
         """  Machine mk3 = gc200;
   mk3.name = "mk3";
   mk3.device_kind = "IPU Mk3 Model";
   mk3.tiles_per_ipu = 2000;
   mk3.bytes_per_tile = 1 << 20;
   mk3.clock_hz = 2.5e9;
-  return {gc200, bow, c600, mk3};""",
+  return {gc200, bow, c600, gc2(gc200), mk3};""",
     )
     assert tree.changed() == ["cpp/engine/Machine.cpp"]
     tree.build()

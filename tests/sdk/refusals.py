@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,31 @@ def nested_on_replicas() -> Any:
         return jax.pure_callback(lambda v: inner(jax.device_put(v, devices[1])), same, x)
 
     return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec))(X)
+
+
+def waits_for_its_device() -> Any:
+    """A callback waits for a thread, which runs a program on the callback's own device."""
+    device = jax.devices("ipu")[0]
+    inner = jax.jit(lambda x: x * 3)
+    x = jax.device_put(X, device)
+    inner(x)
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            inner(x).block_until_ready()
+        except jax.errors.JaxRuntimeError as error:
+            errors.append(error)
+
+    def wait(value: np.ndarray) -> np.ndarray:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join(20)
+        return value
+
+    same = jax.ShapeDtypeStruct((4,), X.dtype)
+    jax.jit(lambda v: jax.pure_callback(wait, same, v))(x).block_until_ready()
+    raise errors[0]
 
 
 def wide() -> Any:
@@ -82,7 +108,16 @@ def scattered_devices() -> Any:
 
 def main() -> None:
     errors = {}
-    cases = (nested, nested_on_replicas, wide, wide_integers, cost, report, altered)
+    cases = (
+        nested,
+        nested_on_replicas,
+        waits_for_its_device,
+        wide,
+        wide_integers,
+        cost,
+        report,
+        altered,
+    )
     for case in (*cases, scattered_devices):
         errors[case.__name__] = _error_of(case)
     errors["afterwards"] = str(jnp.asarray(jax.jit(lambda x: x + 1)(X)).tolist())

@@ -15,6 +15,7 @@ from tests.conftest import RunPython
 EXPECTED = {
     "nested": ("[ipu execute] needs devices that are free", "NumPy"),
     "nested_on_replicas": ("[ipu execute] needs devices that are free",),
+    "waits_for_its_device": ("whose program has waited for a host callback for 1 seconds",),
     "wide_integers": (
         "moved, cast or known to fit 32 bits; got int64 in multiply (at refusals.py:",
     ),
@@ -29,9 +30,10 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def errors(sdk_environment: dict[str, str]) -> dict[str, str]:
+    settings = {"JAX_PLATFORMS": "ipu,cpu", "IPUJAX_CALLBACK_TIMEOUT": "1"}
     run = subprocess.run(
         [sys.executable, "-m", "tests.sdk.refusals"],
-        env={**os.environ, "JAX_PLATFORMS": "ipu,cpu", **sdk_environment},
+        env={**os.environ, **settings, **sdk_environment},
         capture_output=True,
         text=True,
         timeout=120,

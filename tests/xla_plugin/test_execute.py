@@ -146,6 +146,52 @@ def test_a_callback_may_run_a_program_of_its_own_device(x, stats):
     assert stats("nested_runs") > before
 
 
+def waiting_for(event: threading.Event):
+    """A program that adds 1 once `event` is set; its callback fails where nobody sets it."""
+
+    def wait(value):
+        assert event.wait(20), "nobody set the event"
+        return value + np.float32(1)
+
+    return jax.jit(lambda v: jax.pure_callback(wait, jax.ShapeDtypeStruct((4,), v.dtype), v))
+
+
+def test_a_callback_may_wait_for_a_thread_that_runs_a_program_of_its_device(x):
+    def host(value):
+        results: list[np.ndarray] = []
+        thread = threading.Thread(target=lambda: results.append(np.asarray(add_one(x))))
+        thread.start()
+        thread.join(20)
+        return value + results[0]
+
+    result = jax.jit(lambda v: jax.pure_callback(host, jax.ShapeDtypeStruct((4,), v.dtype), v))(x)
+    np.testing.assert_array_equal(result, 2 * np.arange(4) + 1)
+
+
+def test_a_callback_may_wait_for_programs_queued_behind_its_own(x):
+    event = threading.Event()
+    waits = waiting_for(event)
+    waits.lower(x).compile()
+    first = waits(x)
+    second = add_one(add_one(x))
+    np.testing.assert_array_equal(second, np.arange(4) + 2)
+    event.set()
+    np.testing.assert_array_equal(first, np.arange(4) + 1)
+
+
+def test_what_overtakes_a_program_leaves_its_arguments_as_they_are(x):
+    event = threading.Event()
+    waits = waiting_for(event)
+    source = add_one(x)
+    other = add_one(x)
+    first = jax.jit(lambda v: waits(v) + v)(source)
+    updated = add_in_place(source, 10.0)
+    np.testing.assert_array_equal(add_in_place(other, 1.0), np.arange(4) + 2)
+    event.set()
+    np.testing.assert_array_equal(updated, np.arange(4) + 11)
+    np.testing.assert_array_equal(first, 2 * (np.arange(4) + 1) + 1)
+
+
 def test_no_result_and_many_results(x):
     assert jax.jit(lambda v: ())(x) == ()
     results = jax.jit(lambda v: [v + i for i in range(50)])(x)

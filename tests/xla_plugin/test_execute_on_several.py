@@ -170,6 +170,22 @@ def test_a_program_over_all_devices_inside_a_callback(devices, x, stats):
     assert stats("nested_runs", 3) == before + 1
 
 
+def test_a_callback_may_wait_for_a_program_over_all_devices(devices, x):
+    event = threading.Event()
+    inner = mapped(lambda v: lax.psum(v, "x"), devices)
+
+    def wait(value):
+        assert event.wait(20), "nobody set the event"
+        return value
+
+    f = jax.jit(lambda v: jax.pure_callback(wait, jax.ShapeDtypeStruct((8,), v.dtype), v))
+    one = jax.device_put(np.arange(8, dtype=np.float32), devices[0])
+    first = f(one)
+    np.testing.assert_array_equal(inner(x), [12, 16] * 4)
+    event.set()
+    np.testing.assert_array_equal(first, np.arange(8))
+
+
 def test_ordered_callbacks_of_a_sharded_program(x):
     seen = []
 

@@ -20,6 +20,7 @@ class Program final : public runtime::Program, public std::enable_shared_from_th
   std::string serialise(std::vector<std::int32_t> device_ids) const override;
   std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices) const override;
   std::unique_ptr<runtime::Session> openNested() const override;
+  bool nests() const override { return false; }
 
   const Container& container() const { return container_; }
   /// For an engine, which keeps it.

@@ -4,6 +4,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/BlockCounts.hpp"
+#include "engine/codelets/BracedAssignments.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/Codelets.hpp"
 
@@ -45,7 +46,7 @@ bool tellsOfWrite(const std::string& message) {
 }
 
 /// Elements of inputs are constant, unless a source compiles only with others and writes none.
-void compileOne(const std::string& source, const std::string& object, const std::string& flags) {
+void compileAsItIs(const std::string& source, const std::string& object, const std::string& flags) {
   try {
     return compile(source, object, flags, "-DIPUJAX_CONST_INPUTS");
   } catch (const graph_program_compilation_error& error) {
@@ -57,6 +58,16 @@ void compileOne(const std::string& source, const std::string& object, const std:
     }
     if (tellsOfWrite(message)) throw;
   }
+}
+
+void compileOne(const std::string& source, const std::string& object, const std::string& flags) {
+  try {
+    return compileAsItIs(source, object, flags);
+  } catch (const graph_program_compilation_error& error) {
+    if (!wantsTypedBraces(error.what())) throw;
+  }
+  writeFile(source, withTypedBraces(readFile(source)));
+  compileAsItIs(source, object, flags);
 }
 
 /// With the calls of BlockCounts.hpp, or without where they are in the way: intrinsics count

@@ -88,6 +88,20 @@ bool ownsVectors(const std::string& text) {
   return false;
 }
 
+/// Ends the macros of <cmath>, such as M_PI, that a text has constants for.
+std::string endedMacros(const std::string& text) {
+  static const std::regex kConstant(R"(\bconst(?:expr)?\s[\w\s]*\b(M_[A-Z0-9_]+)\s*[={])");
+  std::istringstream in(text);
+  std::string result;
+  for (std::string line; std::getline(in, line);) {
+    std::smatch match;
+    if (line.size() < 1000 && line.find("M_") != std::string::npos &&
+        std::regex_search(line, match, kConstant))
+      result += "#undef " + match[1].str() + "\n";
+  }
+  return result;
+}
+
 bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
 
 /// What the prelude is told of a text: macros in its first lines. The first of these is read by
@@ -100,7 +114,7 @@ std::string switches(const std::string& text) {
   if (own) result += "#define IPUJAX_OWN_VECTORS 1\n";
   if (!own && has(text, "__builtin_ipu_")) result += "#define IPUJAX_USES_BUILTINS 1\n";
   if (has(text, "get_vertex_base")) result += "#define IPUJAX_USES_VERTEX_BASE 1\n";
-  return result + "#include <poplar/codelets/prelude.h>\n";
+  return result + "#include <poplar/codelets/prelude.h>\n" + endedMacros(text);
 }
 
 }  // namespace

@@ -126,3 +126,119 @@ TEST(headers_of_the_libraries_bring_types_to_codelets_and_no_functions) {
   CHECK(std::abs(made[0] - 0.46211716f) < 1e-6f);
   CHECK_EQ(made[1], 1.0f);
 }
+
+TEST(functions_of_codelets_take_edges_as_vectors) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/Vertex.hpp>
+#include <cmath>
+    static const float M_PI = 3.0f;  // rounded to taste
+    class Pass : public poplar::Vertex {
+      static float total(const poplar::Vector<float> &v) {
+        float sum = 0;
+        for (float x : v) sum += x;
+        return sum;
+      }
+      template <typename T>
+      static float longest(T &, poplar::Vector<float> &v) { return v[v.size() - 1]; }
+      void put(poplar::Vector<float> &v, unsigned at, float x) { v[at] = x; }
+
+     public:
+      poplar::Input<poplar::Vector<float>> in;
+      poplar::Output<poplar::Vector<float>> out;
+      bool compute() {
+        put(out, 0, total(in));
+        put(out, 1, longest(out, in));
+        put(out, 2, M_PI);
+        return true;
+      }
+    };)src");
+  const Tensor in = f.constant<float>({3}, {1, 2, 4});
+  CHECK(run<float>(f, "Pass", {{"in", in}}, 3) == (std::vector<float>{7, 4, 3}));
+}
+
+TEST(constant_members_of_multi_vertices_are_set_and_others_are_shared) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/Vertex.hpp>
+    class Turns : public poplar::MultiVertex {
+     public:
+      Turns();
+      poplar::Output<poplar::Vector<unsigned>> out;
+      const unsigned first;
+      unsigned turns;
+      bool compute(unsigned worker) {
+        out[worker] = first + turns++;
+        return true;
+      }
+    };)src");
+  const Tensor out = f.graph.addVariable(UNSIGNED_INT, {6});
+  const ComputeSet cs = f.graph.addComputeSet();
+  const VertexRef v = f.graph.addVertex(cs, "Turns");
+  f.graph.connect(v["out"], out);
+  f.graph.setInitialValue(v["first"], 10u);
+  f.graph.setInitialValue(v["turns"], 0u);
+  f.graph.setTileMapping(v, 1);
+  f.graph.setTileMapping(out, 1);
+  f.prog.add(Execute(cs));
+  // The last worker runs first.
+  CHECK(f.run<unsigned>(out) == (std::vector<unsigned>{15, 14, 13, 12, 11, 10}));
+}
+
+TEST(lists_in_braces_are_assigned_to_vectors) {
+  Fixture f;
+  add(f, R"src(
+#include <ipudef.h>
+#include <poplar/TileConstants.hpp>
+#include <poplar/Vertex.hpp>
+    struct Pairs { float2 both[2]; };
+    template <typename T> struct Mixer;
+    template <> struct Mixer<float> {
+      static inline constexpr float2 kNone = {0.0f, 0.0f};
+      static void mix(const float2 &a, const float2 &b, float2 &x, float2 &y) {
+        x = { a[0], b[1]} ;  // = {
+        y = { a[1],
+              b[0]};
+      }
+    };
+    class Mixed : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<float, poplar::VectorLayout::ONE_PTR, 8>> in;
+      poplar::Output<poplar::Vector<float>> out;
+      bool compute() {
+        const float2 *pairs = reinterpret_cast<const float2 *>(&in[0]);
+        float2 x = Mixer<float>::kNone, y = Mixer<float>::kNone;
+        Mixer<float>::mix(pairs[0], pairs[1], x, y);
+        Pairs p;
+        Pairs *q = &p;
+        switch (int(in[0])) {
+          case 1:
+            y = {y[0], y[1]};
+        }
+        if (in[0] < 0) p.both[0] = {x[0], 0}; else q->both[0] = {y[0], x[1]};
+        q->both[CONV_UNIT_INPUT_LOAD_ELEMS_FLOAT / 2] = {y[1], x[0]};
+        for (unsigned i = 0; i < 4; ++i) out[i] = p.both[i / 2][i % 2];
+        return true;
+      }
+    };)src");
+  const Tensor in = f.constant<float>({4}, {1, 2, 3, 4});
+  CHECK(run<float>(f, "Mixed", {{"in", in}}, 4) == (std::vector<float>{2, 4, 3, 1}));
+}
+
+TEST(what_is_wrong_beside_a_list_in_braces_is_told_of_the_users_line) {
+  Fixture f;
+  CHECK_THROWS(add(f, R"src(
+#include <ipudef.h>
+#include <poplar/Vertex.hpp>
+    class Wrong : public poplar::Vertex {
+     public:
+      poplar::Output<float> out;
+      bool compute() {
+        float2 x;
+        x = {1.0f, 2.0f};
+        *out = x[0] + unknown;
+        return true;
+      }
+    };)src"),
+               "unknown");
+}

@@ -1,3 +1,8 @@
+#include <graphcore_target_access/IPUAttributes.h>
+
+#include <gccs/Algorithm.hpp>
+#include <gccs/ArrayRef.hpp>
+#include <gccs/popsolver/Model.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
@@ -150,4 +155,32 @@ TEST(names_come_with_the_headers_that_bring_them_in_the_sdk) {
   static const pvti::TraceChannel channel = {"channel"};
   const std::string name = "a name in a longer text";
   const pvti::Tracepoint point(&channel, name.data(), 6);
+}
+
+TEST(the_support_library_goes_by_its_own_name) {
+  CHECK(gccs::ceildiv(7u, 2) == 4 && gccs::ceildiv(8u, 2) == 4 && gccs::floordiv(7u, 2) == 3);
+  CHECK(gccs::alignNext(9u, 4u) == 12 && gccs::alignNext(8u, 4u) == 8);
+  CHECK(gccs::alignPrev(9u, 4u) == 8);
+  const std::vector<float> values = {1, 2};
+  const gccs::ArrayRef<float> same = gccs::ArrayRef(values);
+  CHECK(same.size() == 2 && same[1] == 2);
+  namespace popsolver = gccs::popsolver;
+  popsolver::Model model;
+  const auto x = model.addVariable(3, 9);
+  CHECK(model.minimize(x)[x] == popsolver::DataType{3});
+}
+
+TEST(a_device_tells_its_board_and_has_no_driver_to_tell_more) {
+  const Device device = Fixture::modelOf(8, 1);
+  CHECK(device.getAttribute(IPUAttributes::AttributeId::BoardVariant) == "gc200");
+  CHECK_THROWS(device.getAttribute("firmware"), "needs a driver");
+}
+
+TEST(the_first_ipu_is_a_machine_of_its_own) {
+  IPUModel model("ipu1");
+  model.IPUExchangeType = IPUModel::ExchangeType::AGGRESSIVE_MULTICAST;
+  const Target target = model.createDevice().getTarget();
+  CHECK(target.getTilesPerIPU() == 1216 && target.getBytesPerTile() == 256 * 1024);
+  CHECK(target.getTileClockFrequency() == 1.6e9 && target.getTargetArchString() == "ipu1");
+  CHECK(target.getNumConvUnits(false, false) == 8 && target.getNumConvUnits(true, true) == 4);
 }

@@ -1,0 +1,6 @@
+#pragma once
+#include "popsolver/Model.hpp"
+
+namespace gccs {
+namespace popsolver = ::popsolver;
+}
