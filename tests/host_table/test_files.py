@@ -261,6 +261,12 @@ def test_a_table_in_a_memory_mapped_file(tmp_path, dtype) -> None:
     np.testing.assert_array_equal(again.read(0).astype(np.float64), wanted)
 
 
+def test_the_room_of_a_file_is_reserved(tmp_path) -> None:
+    ipu.HostEmbedding.create((100_000, 4), file=tmp_path / "table.npy")
+    status = (tmp_path / "table.npy").stat()
+    assert status.st_blocks * 512 >= status.st_size > 1_600_000
+
+
 def test_only_own_files_are_advised_on(tmp_path) -> None:
     made = ipu.HostEmbedding.create((50, 4), file=tmp_path / "table.npy")
     assert memory_of(made._table.rows) is not None
