@@ -1,5 +1,6 @@
 """JAX on Graphcore IPUs. `import jax` is enough: JAX finds the plugin by its entry point."""
 
+from ipujax import data as data
 from ipujax import nn as nn
 from ipujax import ops as ops
 from ipujax import optim as optim

@@ -7,10 +7,11 @@ import functools
 import signal
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax import jax_compat
@@ -165,6 +166,20 @@ class Infeed:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def reader(self) -> Callable[[], list[np.ndarray] | None]:
+        """Fetches batches in Python instead of in a program: their arrays, None at the end."""
+        self._start()
+        here = Replicas()
+        begin, fetch = self._port(here, "begin"), self._port(here, "stop")
+        cursor = np.zeros((), np.int32)
+        ports.call(begin.id, [cursor], begin.results)
+
+        def read() -> list[np.ndarray] | None:
+            _, found, *arrays = ports.call(fetch.id, [cursor], fetch.results)
+            return arrays if found else None
+
+        return read
 
     # What loops use; `Synthetic` has the same.
 

@@ -45,6 +45,7 @@ PYTHON_ROOMS = (
     "__init__",
     "testing",
     "training",
+    "data",
     "optim",
     "nn",
     "tile",
