@@ -160,8 +160,9 @@ def _is_arrays(data: Any) -> bool:
     """Whether it is a pytree of arrays, not a list of examples."""
     if isinstance(data, (np.ndarray, jax.Array)):
         return True
-    leaves = jax.tree.leaves(data)
-    return isinstance(data, (dict, tuple)) and all(getattr(x, "ndim", 0) > 0 for x in leaves)
+    if not isinstance(data, (dict, tuple)):
+        return False
+    return all(getattr(x, "ndim", 0) > 0 for x in jax.tree.leaves(data))
 
 
 def _length_of(data: Any) -> int | None:

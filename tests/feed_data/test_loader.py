@@ -68,7 +68,7 @@ def test_skipped_batches_are_not_read(workers):
     whole = [b["i"].tolist() for b in loader]
     data.read.clear()
     assert [b["i"].tolist() for b in loader.skip(3)] == whole[3:]
-    assert sorted(data.read) == sorted(sum(whole[3:], []))
+    assert sorted(data.read) == sorted(i for batch in whole[3:] for i in batch)
 
 
 def test_rebatching_keeps_every_row_in_order():
