@@ -62,9 +62,7 @@ def step(line, batch):
 def main():
     infeed = ipu.Infeed(Dataset.lines().batch(BATCH), prefetch_depth=4)
     outfeed = ipu.Outfeed("all", every=100)
-    train = jax.jit(
-        lambda line: ipu.repeat(NUM_STEPS, step, line, infeed=infeed, outfeed=outfeed)
-    )
+    train = jax.jit(lambda line: ipu.repeat(NUM_STEPS, step, line, infeed=infeed, outfeed=outfeed))
     line = train(jnp.zeros(2))
     for i, loss in enumerate(outfeed.items(line), 1):  # as they come
         print(f"step {100 * i}: loss {loss:.4f}")

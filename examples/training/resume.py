@@ -13,8 +13,8 @@ import optax
 
 import ipujax as ipu
 
-NUM_STEPS, NUM_BEFORE = 300, 130
-WANTED_LOSS = 0.02
+NUM_STEPS, NUM_BEFORE = 300, 128
+WANTED_LOSS = 0.08
 OPTIMIZER = optax.adam(1e-2)
 
 
