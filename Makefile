@@ -39,7 +39,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries resume lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -99,6 +99,9 @@ bench: build ## compare speed with JAX's CPU backend; fails if a bound is missed
 
 mutants: build ## load and run 100,000 altered executables under the sanitizers
 	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
+
+resume: build ## kill trainings COUNT (50) times at random moments; each must resume and end bit-equal
+	$(PY) -m tests.training.kills $(or $(COUNT),50) $(or $(SEED),0)
 
 verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
 	$(PY) -m tests.stages.verdicts

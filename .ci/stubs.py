@@ -21,7 +21,7 @@ CHANGES = (
     (r"def __eq__\(self, arg0: \w+\)", "def __eq__(self, arg0: object)"),
     (r"(__hash__: typing.ClassVar\[None\]) = None", r"\1  # type: ignore[assignment]"),
     # Members of an enum are values; its __new__ is enum's own.
-    (r"^(    [A-Z_]+): typing\.ClassVar\[\w+\].*$", r"\1 = ..."),
+    (r"^(    [A-Z][A-Z_0-9]*): typing\.ClassVar\[\w+\].*$", r"\1 = ..."),
     (r"^    @classmethod\n    def __new__\(cls, value\):(?:\n        | )\.\.\.\n", ""),
     # Modules under their own names.
     (rf"import {re.escape(MODULE)}\.(\w+)[.\w]*\n", rf"from {MODULE} import \1\n"),

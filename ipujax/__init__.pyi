@@ -1,5 +1,6 @@
 """The public API, one name a line: for editors, type checkers and `__getattr__`."""
 
+from ipujax import data as data
 from ipujax import devices as devices
 from ipujax import nn as nn
 from ipujax import ops as ops

@@ -18,10 +18,10 @@ from ipujax.config import (
     PER_CALL_PREFIX,
     CompileConfig,
     from_environment,
-    machine_names,
     platform_options,
     with_compiler_options,
 )
+from ipujax.configuration.machine import machine_names
 from ipujax.errors import ConfigError, ExecutableError
 from ipujax.runtime import structure
 from ipujax.runtime.description import Leaf, checked

@@ -7,10 +7,11 @@ import functools
 import signal
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax import jax_compat
@@ -21,6 +22,9 @@ from ipujax.feeds.ports import Replicas, replicas_here
 
 #: Feeds that are open: closed when Python exits, so that no program waits for them.
 _open: weakref.WeakSet[Infeed] = weakref.WeakSet()
+
+#: What an iterator gives at its end.
+_NONE = object()
 
 #: Set when Python exits. A thread that then asks for the GIL is ended by Python, which must not
 #: happen inside the extension.
@@ -166,6 +170,20 @@ class Infeed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def reader(self) -> Callable[[], list[np.ndarray] | None]:
+        """Fetches batches in Python instead of in a program: their arrays, None at the end."""
+        self._start()
+        here = Replicas()
+        begin, fetch = self._port(here, "begin"), self._port(here, "stop")
+        cursor = np.zeros((), np.int32)
+        ports.call(begin.id, [cursor], begin.results)
+
+        def read() -> list[np.ndarray] | None:
+            _, found, *arrays = ports.call(fetch.id, [cursor], fetch.results)
+            return arrays if found else None
+
+        return read
+
     # What loops use; `Synthetic` has the same.
 
     def begin(self) -> Any:
@@ -245,22 +263,22 @@ class Infeed:
 
     def _produce(self) -> None:
         """Makes the first batch here, so that its errors are the caller's, the others behind."""
-        iterator = iterate(self._data, self._first)
         try:
-            first = next(iterator)
-        except StopIteration:
-            if self._ring is not None:
-                self._ring.end()
-                return
-            raise FeedError(
-                f"[infeed] needs data with at least one batch; got none from position "
-                f"{self._first}. Pass other data."
-            ) from None
-        leaves, tree = leaves_of(first)
+            self._begin_data()
+        except BaseException:
+            if self._ring is not None:  # nobody fills it
+                self._ring.close("[infeed] needs data; got an error where they began. Restart it.")
+            raise
+
+    def _begin_data(self) -> None:
+        iterator = iterate(self._data, self._first)
+        batch = next(iterator, _NONE)
+        if batch is _NONE:
+            self._end_at_once()
+            return
+        leaves, tree = leaves_of(batch)
         if self._ring is None:
-            self._specs, self._tree = specs_of(leaves), tree
-            self._ring = ports.native().Infeed([x.nbytes for x in leaves], self._depth)
-            self._ring.set_timeout(self._timeout or 0.0)
+            self._make_ring(leaves, tree)
         else:
             check_same(self._first, leaves, tree, self._specs, self._tree)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -273,6 +291,23 @@ class Infeed:
         self._thread.start()
         _open.add(self)
         _close_at_exit()
+
+    def _end_at_once(self) -> None:
+        """There is no batch from this position on; the first of all says what they are like."""
+        if self._ring is None:
+            batch = next(iterate(self._data), _NONE) if self._first else _NONE
+            if batch is _NONE:
+                raise FeedError(
+                    f"[infeed] needs data with at least one batch; got none from position "
+                    f"{self._first}. Pass other data."
+                )
+            self._make_ring(*leaves_of(batch))
+        self._ring.end()
+
+    def _make_ring(self, leaves: list[np.ndarray], tree: Any) -> None:
+        self._specs, self._tree = specs_of(leaves), tree
+        self._ring = ports.native().Infeed([x.nbytes for x in leaves], self._depth)
+        self._ring.set_timeout(self._timeout or 0.0)
 
     def __del__(self) -> None:
         if getattr(self, "_ring", None) is not None:

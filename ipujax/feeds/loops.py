@@ -147,8 +147,8 @@ class _Loop:
             sink = self.outfeed.begin()
             held = self.outfeed.held(jax.eval_shape(self._out_of, carry, source))
         zero = jnp.int32(0)
-        if self.stop_at_end and source.ndim == 0:
-            zero += 0 * source  # varies over the same replicas
+        if self.stop_at_end and getattr(source, "shape", None) == ():
+            zero += 0 * jnp.asarray(source, jnp.int32)  # varies over the same replicas
         return _State(zero, zero == 0, carry, source, sink, held)
 
     def step(self, state: _State) -> _State:

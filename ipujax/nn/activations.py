@@ -108,7 +108,7 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
     return jax.nn.leaky_relu(x, _alpha("leaky_relu", alpha, x))
 
 
-def elu(x: Any, alpha: float = 1.0) -> jax.Array:
+def elu(x: Any, alpha: Any = 1.0) -> jax.Array:
     """x where it is positive, alpha (exp(x) - 1) elsewhere.
 
     Args:
@@ -124,9 +124,9 @@ def elu(x: Any, alpha: float = 1.0) -> jax.Array:
         [-0.632  2.   ]
     """
     x = _floats("elu", x)
+    checked = _alpha("elu", alpha, x)
     if not isinstance(alpha, int | float):
-        return jax.nn.elu(x, _alpha("elu", alpha, x))
-    _alpha("elu", alpha, x)  # checks it
+        return jax.nn.elu(x, checked)
     y: jax.Array = _ELU(x, alpha=float(alpha))
     return y
 

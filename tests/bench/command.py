@@ -233,7 +233,7 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
-    from tests.bench import digests, machine, pipelined, programs, published, startup
+    from tests.bench import digests, feeds, machine, pipelined, programs, published, startup
 
     wanted = arguments.only.lower()
     if arguments.all and not wanted:
@@ -249,13 +249,14 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
         yield startup.row(rounds)
     if arguments.all and wanted in digests.NAME:
         yield digests.row()
+    yield from feeds.rows(wanted, rounds)
     yield from pipelined.rows(wanted, rounds, sample)
     yield from published.rows(wanted)
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """The names of all rows from which `--only` selects."""
-    from tests.bench import digests, numerics, pipelined, points, published, startup, workloads
+    from tests.bench import digests, feeds, numerics, pipelined, points, published, startup, workloads
 
     if arguments.ops:
         return [program.workload.name for program in numerics.programs()]
@@ -266,7 +267,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
         names.append(f"compile for {MANY_DEVICES} over {arguments.devices} devices")
     else:
         names = [*(name for name, _, _ in TIMED), SCAN, *HOST_MEMORY]
-        names += [*pipelined.NAMES.values(), *published.ROWS]
+        names += [*feeds.NAMES, *pipelined.NAMES.values(), *published.ROWS]
     if arguments.all:
         names += [startup.NAME, digests.NAME, *(w.name for w in workloads.workloads())]
     return names

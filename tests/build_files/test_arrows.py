@@ -51,6 +51,7 @@ PYTHON_ROOMS = (
     "devices",
     "settings",
     "training",
+    "data",
     "optim",
     "nn",
     "tile",

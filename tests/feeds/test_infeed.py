@@ -86,6 +86,23 @@ def test_the_end_of_the_data_is_an_error_and_later_runs_work():
     assert infeed.position == 5
 
 
+def test_a_position_at_the_end_of_the_data_is_their_end():
+    infeed = ipu.Infeed(np.arange(5, dtype=np.float32), position=5)
+    assert tuple(map(float, _sum_of(infeed, 3, stop_at_end=True)())) == (0, 0)
+    infeed.restart(position=3)
+    assert tuple(map(float, _sum_of(infeed, 3, stop_at_end=True)())) == (7, 2)
+
+
+def test_a_restart_that_fails_leaves_no_program_waiting():
+    infeed = ipu.Infeed(np.arange(5, dtype=np.float32))
+    run = _sum_of(infeed, 1)
+    assert run() == 0
+    with pytest.raises(ipu.FeedError, match="batches like the first one"):
+        infeed.restart([np.zeros(2, np.float32)])
+    with pytest.raises(jax.errors.JaxRuntimeError, match="an error where they began"):
+        run().block_until_ready()
+
+
 def test_stop_at_end_runs_what_there_is():
     infeed = ipu.Infeed(np.arange(5, dtype=np.float32))
     run = _sum_of(infeed, 3, stop_at_end=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 import ipujax as ipu
 
-STEPS, PER_CALL, EPOCH = 150, 5, 40
+STEPS, PER_CALL, EPOCH = 150, 5, 42
 
 
 def batches():

@@ -50,6 +50,15 @@ def test_in_one_process_as_well(tmp_path: Path, backend: str):
     assert jax.random.key_data(parts["key"]).tolist() == jax.random.key_data(whole["key"]).tolist()
 
 
+def test_a_training_resumes_at_the_end_of_an_epoch(tmp_path: Path):
+    """The checkpoint says that all batches of the epoch are used, not that another began."""
+    for steps in (4, 7):
+        hooks = [ipu.training.Checkpoint(tmp_path, every=4)]
+        loop = ipu.training.Loop(lambda w, b: (2 * w + b, b), steps_per_call=2, hooks=hooks)
+        w = loop.train(0.0, np.arange(4, dtype=np.float32), steps=steps)
+    assert (float(w), loop.last_run.epoch) == (92, 1)
+
+
 def _loop(folder: Path, size: int, **options):
     hooks = [ipu.training.Checkpoint(folder, every=1, keep=2)]
     return ipu.training.Loop(lambda w, b: (w + b, b), steps_per_call=1, hooks=hooks, **options)
