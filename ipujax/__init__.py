@@ -6,7 +6,7 @@ The names are those of `__init__.pyi`. Each is imported at its first use, so tha
 
 from __future__ import annotations
 
-from importlib import import_module
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,11 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     inside = home == __name__
-    found = import_module(f"{home}.{name}") if inside else getattr(import_module(home), name)
+    found = (
+        importlib.import_module(f"{home}.{name}")
+        if inside
+        else getattr(importlib.import_module(home), name)
+    )
     globals()[name] = found
     return found
 

@@ -136,6 +136,10 @@ void bindSession(py::module_& m) {
           },
           "name"_a, "to"_a)
       .def("close", &Session::close, Release());
+}
+
+void bindBatcher(py::module_& m) {
+  using embedded::Session;
   py::class_<embedded::Batcher>(m, "Batcher")
       .def(py::init([](Session& session, std::int64_t us) {
              return std::make_unique<embedded::Batcher>(session, Timeout{us});
@@ -221,6 +225,7 @@ void bindEmbedded(py::module_& module) {
     }
   });
   bindSession(m);
+  bindBatcher(m);
   bindFiles(m);
   m.def("inject_fault", &runtime::injectFault, "kind"_a, "at_run"_a, "program"_a);
   m.def("clear_faults", &runtime::clearFaults);

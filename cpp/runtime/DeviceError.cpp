@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 4> kNames{"ipu_reset", "partition_reset",
 std::string textOf(const std::string& needs, const std::string& got, Recovery recovery) {
   const std::string text = "[ipu device] needs " + needs + "; got " + got;
   if (recovery == Recovery::kNone)
-    return text + " (unrecoverable_runtime_error). Take the machine out of service.";
+    return text + " (unrecoverable_runtime_error). Have the machine repaired.";
   const std::string action(nameOf(recovery));
   return text + " (recoverable_runtime_error, recovery_action=" + action +
          "). Call ipujax.reset_device(\"" + action +

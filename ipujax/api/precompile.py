@@ -64,10 +64,8 @@ def precompile(
         >>> x = jax.ShapeDtypeStruct((4,), jnp.float32)
         >>> program = ipu.precompile(lambda w, x: w * x, x, x, target="bow")
         >>> program.save("scale.ipu", weights={"w": np.full(4, 2, np.float32)})
-        >>> ipu.load("scale.ipu").description.target["machine"]
-        Traceback (most recent call last):
-        ...
-        ipujax.errors.ExecutableError: [load] needs a program for machine=gc200; got ...
+        >>> ipu.runtime.Session("scale.ipu").description.target["machine"]
+        'bow'
     """
     platform = _platform(target)
     given = dict(options or {})

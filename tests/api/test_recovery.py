@@ -51,7 +51,10 @@ def test_a_failed_device_works_again_after_a_reset_that_is_enough(kind: str, act
 def test_a_device_without_power_stays_failed():
     with ipu.testing.inject("power"):
         for _ in range(2):
-            with pytest.raises(ipu.UnrecoverableError, match="out of service"), ipu.typed_errors():
+            with (
+                pytest.raises(ipu.UnrecoverableError, match="machine repaired"),
+                ipu.typed_errors(),
+            ):
                 jax.block_until_ready(double(jnp.ones(3)))
             ipu.reset_device("full_reset")
     np.testing.assert_array_equal(double(jnp.ones(3)), [2, 2, 2])

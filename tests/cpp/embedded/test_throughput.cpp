@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "Check.hpp"
+#include "SavedProgram.hpp"
+#include "embedded/AlignedBytes.hpp"
+#include "embedded/Session.hpp"
+#include "poplin/MatMul.hpp"
+#include "popops/ElementWise.hpp"
+#include "runtime/Backend.hpp"
+
+using namespace check;
+using embedded::Session;
+
+namespace {
+
+constexpr std::size_t kBatch = 32;
+constexpr std::size_t kWidth = 128;
+constexpr int kRuns = 400;
+
+/// Two layers of a classifier, whose weights are stored.
+Saved classifier() {
+  FloatProgram p;
+  const auto w1 = p.input({kWidth, kWidth});
+  const auto w2 = p.input({kWidth, kWidth});
+  const auto x = p.input({kBatch, kWidth});
+  const auto h = popops::tanh(p.graph, poplin::matMul(p.graph, x, w1, p.prog), p.prog);
+  p.output(poplin::matMul(p.graph, h, w2, p.prog));
+  p.options.signature.name = "classifier";
+  p.options.signature.output_alias = {-1};
+  const auto array = [](const std::string& name, std::size_t rows, int slot, bool stored) {
+    return embedded::Leaf{name, "float32", {static_cast<std::int64_t>(rows), kWidth}, slot, stored};
+  };
+  Saved saved;
+  saved.description = {
+      "classifier",
+      "{}",
+      {array("w1", kWidth, 0, true), array("w2", kWidth, 1, true), array("x", kBatch, 2, false)},
+      {array("result", kBatch, 0, false)},
+      {},
+      {},
+      {}};
+  saved.program = p.build()->serialise();
+  saved.stored = {numbers(kWidth * kWidth, 1), numbers(kWidth * kWidth, 2)};
+  return saved;
+}
+
+struct Arrays {
+  embedded::AlignedBytes x{kBatch * kWidth * sizeof(float)};
+  embedded::AlignedBytes y{kBatch * kWidth * sizeof(float)};
+  Arrays() { std::memset(x.data(), 0, x.size()); }
+};
+
+/// Of the processors, for all threads: what waiting costs, whoever shares the machine.
+template <class F>
+double processorSeconds(const F& work) {
+  const std::clock_t begin = std::clock();
+  work();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+template <class F>
+double seconds(const F& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+/// A loose bound, as tests share their machine; docs/guides/deploying.md has what was measured.
+TEST(many_threads_reach_the_throughput_of_the_engine) {
+  const Folder folder;
+  const Saved saved = classifier();
+  saved.write(folder / "a");
+  Session session(embedded::Package::read(folder / "a"));
+  const auto program = ipujax::runtime::openProgram(bytesOf(saved.program));
+  const auto alone = program->open({ipujax::runtime::makeDeviceState({})});
+  const auto& stored = session.package();
+  const Arrays own;
+  const void* in[] = {stored.stored(0).data(), stored.stored(1).data(), own.x.data()};
+  void* out[] = {own.y.data()};
+  const ipujax::runtime::Arrays arrays{in, out};
+  const auto engine = [&] {
+    for (int i = 0; i < kRuns; ++i) alone->run({&arrays, 1}, nullptr);
+  };
+  std::vector<Arrays> of_thread(8);
+  const auto sessions = [&](std::size_t count) {
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < count; ++t)
+      threads.emplace_back([&, t] {
+        const embedded::Arrays a{{of_thread[t].x.data()}, {of_thread[t].y.data()}};
+        for (std::size_t i = 0; i < kRuns / count; ++i) session.run(a);
+      });
+    for (auto& thread : threads) thread.join();
+  };
+  engine();
+  for (const std::size_t count : {1, 2, 8}) {
+    const auto threads = [&] { sessions(count); };
+    std::vector<double> ratios, of_processors;
+    for (int i = 0; i < 9; ++i) {
+      ratios.push_back(seconds(engine) / seconds(threads));
+      of_processors.push_back(processorSeconds(engine) / processorSeconds(threads));
+    }
+    std::printf("%zu threads: %.2f of the engine's throughput, %.2f by processor time\n", count,
+                median(ratios), median(of_processors));
+    CHECK_EQ(median(of_processors) > 0.7, true);
+  }
+}
