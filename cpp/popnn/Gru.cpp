@@ -3,6 +3,7 @@
 #include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Gru.hpp"
 #include "popops/ElementWise.hpp"
+#include "popops/internal/Map.hpp"
 
 namespace popnn::gru {
 namespace {
@@ -14,10 +15,11 @@ using poplar::Tensor;
 using poplar::program::Copy;
 using poplar::program::Sequence;
 using poplin::PlanningCache;
-using popops::expr::_1;
-using popops::expr::_2;
-using popops::expr::_3;
-using popops::expr::_4;
+namespace pe = popops::expr;
+using pe::_1;
+using pe::_2;
+using pe::_3;
+using pe::_4;
 
 /// What a step has beside its tensors.
 struct Forward {
@@ -37,67 +39,87 @@ struct Forward {
     return (params.resetAfter ? units.slice(which, which + 1, 1) : units).flatten().expand({0});
   }
 
-  /// The reset and update gates, [B][2 * O].
-  Tensor gates(Graph& graph, const Tensor& x, const Tensor& h, Sequence& prog,
-               const DebugContext& debug) const {
+  /// Units in [batch][output size] each: activations of sums, by one compute set where they have an
+  /// expression.
+  void activate(Graph& graph, NonLinearityType type, const std::vector<pe::Any>& sums,
+                const std::vector<Tensor>& terms, const std::vector<Tensor>& units, Sequence& prog,
+                const DebugContext& debug) const {
+    const bool fused = internal::kernelActivation(type) >= 0;
+    std::vector<pe::Expr> expressions;
+    for (const pe::Any& sum : sums)
+      expressions.push_back(fused ? internal::activated(type, sum) : sum);
+    popops::internal::mapWithOutputs(graph, expressions, terms, units, prog, debug);
+    for (std::size_t i = 0; !fused && i < units.size(); ++i)
+      nonLinearityInPlace(graph, type, units[i], prog, debug);
+  }
+
+  /// The reset and update gates.
+  void gates(Graph& graph, const Tensor& x, const Tensor& h, const Tensor& to, Sequence& prog,
+             const DebugContext& debug) const {
+    const std::size_t n = Sizes(params).O;
     const Tensor sums = product(graph, poplar::concat(x, h, 1), matrices.gates, prog, debug);
-    if (params.resetAfter)
-      popops::mapInPlace(graph, _1 + _2 + _3, {sums, bias(0, 2, 0), bias(0, 2, 1)}, prog,
-                         {debug, "addBiases"});
-    else
-      popops::addInPlace(graph, sums, bias(0, 2, 0), prog, {debug, "addBiases"});
-    nonLinearityInPlace(graph, params.recurrentActivation, sums, prog, {debug, "gates"});
-    return sums;
+    std::vector<Tensor> terms;
+    for (const unsigned unit : {kReset, kUpdate}) {
+      terms.push_back(sums.slice(unit * n, (unit + 1) * n, 1));
+      terms.push_back(bias(unit, unit + 1, 0));
+      if (params.resetAfter) terms.push_back(bias(unit, unit + 1, 1));
+    }
+    const std::vector<pe::Any> expressions =
+        params.resetAfter
+            ? std::vector<pe::Any>{pe::Any(_1 + _2 + _3), pe::Any(_4 + pe::_5 + pe::_6)}
+            : std::vector<pe::Any>{pe::Any(_1 + _2), pe::Any(_3 + _4)};
+    activate(graph, params.recurrentActivation, expressions, terms, {to[kReset], to[kUpdate]}, prog,
+             {debug, "gates"});
   }
 
   /// The candidate and, with resetAfter, the memory.
-  std::pair<Tensor, Tensor> candidate(Graph& graph, const Tensor& x, const Tensor& h,
-                                      const Tensor& reset, Sequence& prog,
-                                      const DebugContext& debug) const {
+  void candidate(Graph& graph, const Tensor& x, const Tensor& h, const Tensor& to, Sequence& prog,
+                 const DebugContext& debug) const {
     const std::size_t n = Sizes(params).I;
-    Tensor sums, memory;
+    std::vector<Tensor> terms;
+    pe::Any sum(_1 + _2);
     if (params.resetAfter) {
       const Tensor& weights = matrices.candidate;
-      memory = product(graph, h, weights.slice(n, weights.dim(0)), prog, debug);
-      popops::addInPlace(graph, memory, bias(2, 3, 1), prog, {debug, "addBiases"});
-      sums = product(graph, x, weights.slice(0, n), prog, debug);
-      popops::mapInPlace(graph, _1 + _2 + _3 * _4, {sums, bias(2, 3, 0), reset, memory}, prog,
-                         {debug, "candidate"});
+      popops::mapWithOutput(
+          graph, _1 + _2,
+          {product(graph, h, weights.slice(n, weights.dim(0)), prog, debug), bias(2, 3, 1)},
+          to[kMemory], prog, {debug, "memory"});
+      terms = {product(graph, x, weights.slice(0, n), prog, debug), bias(2, 3, 0), to[kReset],
+               to[kMemory]};
+      sum = pe::Any(_1 + _2 + _3 * _4);
     } else {
-      const Tensor after = popops::mul(graph, reset, h, prog, {debug, "reset"});
-      sums = product(graph, poplar::concat(x, after, 1), matrices.candidate, prog, debug);
-      popops::addInPlace(graph, sums, bias(2, 3, 0), prog, {debug, "addBiases"});
+      const Tensor after = popops::mul(graph, to[kReset], h, prog, {debug, "reset"});
+      terms = {product(graph, poplar::concat(x, after, 1), matrices.candidate, prog, debug),
+               bias(2, 3, 0)};
     }
-    nonLinearityInPlace(graph, params.activation, sums, prog, {debug, "candidate"});
-    return {sums, memory};
+    activate(graph, params.activation, {sum}, terms, {to[kCandidate]}, prog, {debug, "candidate"});
   }
 
   Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const Tensor& h,
                 const rnn::RnnSlice& slice, const DebugContext& debug) const {
     Sequence loop(debug);
     const Tensor& x = slice.inputs[0];
-    const std::size_t n = Sizes(params).O;
-    const Tensor both = gates(graph, x, h, loop, debug);
-    const Tensor reset = both.slice(0, n, 1), update = both.slice(n, 2 * n, 1);
-    const auto [made, memory] = candidate(graph, x, h, reset, loop, debug);
-    if (slice.interimOut.valid()) {
-      std::vector<Tensor> kept{reset.expand({0}), update.expand({0}), made.expand({0}),
-                               h.expand({0})};
-      if (memory.valid()) kept.push_back(memory.expand({0}));
-      loop.add(Copy(poplar::concat(kept), slice.interimOut, false, {debug, "keep"}));
+    const Tensor to = slice.interimOut.valid()
+                          ? slice.interimOut
+                          : rnn::createInitialState(graph, params.rnn, true, numKept(params), 1,
+                                                    {debug, "units"});
+    gates(graph, x, h, to, loop, debug);
+    candidate(graph, x, h, to, loop, debug);
+    if (slice.interimOut.valid()) loop.add(Copy(h, to[kBefore], false, {debug, "keep"}));
+    std::vector<Tensor> terms{h, to[kUpdate], to[kCandidate]};
+    pe::Any share(_2);
+    if (slice.inputs.size() > 1) {
+      terms.push_back(slice.inputs[1]);
+      share = pe::Any(_2 - _2 * _4);
     }
-    Tensor share = update;
-    if (slice.inputs.size() > 1)
-      share =
-          popops::map(graph, _1 - _1 * _2, {update, slice.inputs[1]}, loop, {debug, "attention"});
-    const Tensor next = popops::map(graph, _1 * _2 + (popops::expr::Const(1.0f) - _1) * _3,
-                                    {share, h, made}, loop, {debug, "output"});
-    if (flags.valid())
-      popops::mapInPlace(graph, _1 * _3 + _2 * _4,
-                         {h, next, internal::column(flags.inverse), internal::column(flags.mask)},
-                         loop, {debug, "next"});
-    else
-      loop.add(Copy(next, h, false, {debug, "next"}));
+    pe::Any next(share * _1 + (pe::Const(1.0f) - share) * _3);
+    if (flags.valid()) {
+      const auto at = static_cast<unsigned>(terms.size());
+      terms.push_back(internal::column(flags.inverse));
+      terms.push_back(internal::column(flags.mask));
+      next = pe::Any(_1 * pe::PlaceHolder(at + 1) + next * pe::PlaceHolder(at + 2));
+    }
+    popops::mapInPlace(graph, next, terms, loop, {debug, "output"});
     return loop;
   }
 };
@@ -107,7 +129,8 @@ Tensor composed(Graph& graph, const GruParams& params, const Tensor& stateInit, 
                 const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
                 Sequence& prog, const DebugContext& debug, const OptionFlags& matmul,
                 PlanningCache* cache) {
-  const Forward layer{params, Matrices(params, weights),
+  const Matrices given(params, weights);
+  const Forward layer{params, given.laidOut(graph, params, false, prog, debug, matmul, cache),
                       internal::ordered(weights.biases, orderOf(params)), matmul, cache};
   std::vector<Tensor> inputs{in};
   if (attention != nullptr) inputs.push_back(attention->transpose().expand({2}));

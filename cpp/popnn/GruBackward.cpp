@@ -146,10 +146,13 @@ Tensor composed(Graph& graph, const GruParams& params, Sequence& prog, const Ten
   if (layer.inputs) *inputGrad = keep(s.I);
   if (layer.units) *bwdIntermediates = keep((params.resetAfter ? 4 : 3) * s.O);
   if (attention.gradients != nullptr) *attention.gradients = keep(1).squeeze({2}).transpose();
+  Backward laid_out = layer;
+  laid_out.matrices =
+      layer.matrices.laidOut(graph, params, true, prog, debug, layer.options, layer.cache);
   const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
                         std::vector<Tensor>& state, const rnn::RnnSlice& slice,
                         std::vector<Tensor>&, Sequence*, const poplar::DebugNameAndId& dnai) {
-    return layer.step(g, flags, state[0][0], slice, {dnai});
+    return laid_out.step(g, flags, state[0][0], slice, {dnai});
   };
   OptionFlags none;
   return rnn::Rnn(graph, params.rnn, true, {h.expand({0})}, {Tensor(), 0}, inputs,

@@ -56,6 +56,27 @@ def assert_close(found: Any, wanted: Any, tolerance: float = 2e-6) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
+def test_sequences_on_several_threads_are_those_of_the_definition(after: bool) -> None:
+    """Layers so large that each thread runs some sequences."""
+    x, weights, state, attention = layer(after, 40, 64)
+    x, state, attention = np.tile(x, (1, 6, 1)), np.tile(state, (6, 1)), np.tile(attention, (6, 1))
+    weights = GRUWeights(*(each / 4 for each in weights))
+    lengths = np.arange(18) * 2
+
+    def both(*operands: Any) -> Any:
+        def loss(x: Any, weights: Any, state: Any, attention: Any, lengths: Any) -> Any:
+            outputs, last = augru(x, attention, weights, state, lengths=lengths, reset_after=after)
+            return (outputs**2).sum() + last.sum()
+
+        return [jax.grad(loss, (0, 1, 2, 3))(*operands, each) for each in (None, lengths)]
+
+    operands = x, weights, state, attention
+    with jax.default_device(CPU):
+        wanted = jax.jit(both)(*operands)
+    assert_close(jax.jit(both)(*operands), wanted, 1e-5)
+
+
+@pytest.mark.parametrize("after", [False, True])
 def test_outputs_are_those_of_cells(after: bool) -> None:
     x, weights, state, attention = layer(after)
     none, full = 0 * attention, [5] * 3

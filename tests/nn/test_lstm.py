@@ -142,6 +142,24 @@ def test_empty_layers_and_single_steps() -> None:
         assert_close((outputs, last.output, last.cell), wanted)
 
 
+def test_sequences_on_several_threads_are_those_of_the_definition() -> None:
+    """Layers so large that each thread runs some sequences."""
+    x, weights, state = layer(24, 18, 8, 64)
+    lengths = jnp.arange(18) * 3 // 2
+
+    def both(*operands: Any) -> Any:
+        def loss(x: Any, weights: Any, state: Any, lengths: Any) -> Any:
+            outputs, last = lstm(x, weights, state, lengths=lengths)
+            return (outputs**2).sum() + last.cell.sum()
+
+        whole = jax.grad(loss, (0, 1, 2))(*operands, None)
+        return whole, jax.grad(loss, (0, 1, 2))(*operands, lengths)
+
+    weights = LSTMWeights(*(each / 4 for each in weights))
+    found = jax.jit(both)(x, weights, state)
+    assert_close(found, on_cpu(both, x, weights, state), 1e-5)
+
+
 def test_one_loop_costs_fewer_cycles_than_a_scan() -> None:
     def plain(x: Any, w: Any, u: Any, b: Any, h: Any) -> Any:
         def cell(state: Any, step: Any) -> Any:

@@ -37,6 +37,24 @@ struct Matrices {
     gates = all.slice(0, 2 * n, 1);
     candidate = all.slice(2 * n, 3 * n, 1);
   }
+  /// Copies where the products of a step want them, as they are or transposed: once, not in every
+  /// step.
+  Matrices laidOut(poplar::Graph& graph, const GruParams& params, bool transposed,
+                   poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+                   const poplar::OptionFlags& options, poplin::PlanningCache* cache) const {
+    const auto copy = [&](const poplar::Tensor& matrix) {
+      const poplar::Tensor from = transposed ? matrix.transpose() : matrix;
+      const poplar::Tensor to =
+          internal::createMatrix(graph, params.rnn.dataType, Sizes(params).B, from.dim(0),
+                                 from.dim(1), {debug, "weights"}, options, cache);
+      prog.add(poplar::program::Copy(from, to, false, {debug, "weights"}));
+      return transposed ? to.transpose() : to;
+    };
+    Matrices made = *this;
+    made.gates = copy(gates);
+    made.candidate = copy(candidate);
+    return made;
+  }
   poplar::Tensor gates, candidate;
 };
 
