@@ -24,6 +24,8 @@ __all__: list[str] = [
     "HALF",
     "INT",
     "LONGLONG",
+    "QUARTER",
+    "QuarterFormat",
     "RemoteBuffer",
     "SHORT",
     "SIGNED_CHAR",
@@ -37,6 +39,7 @@ __all__: list[str] = [
     "UNSIGNED_SHORT",
     "VertexRef",
     "concat",
+    "createConstantMetadataTensor",
     "createTarget",
     "cycleStamp",
     "graph_connection_error",
@@ -168,11 +171,16 @@ class Graph:
         debug: DebugContext = ...,
     ) -> Tensor: ...
     def addVertex(self, cs: ComputeSet, vertexType: str) -> VertexRef: ...
+    @typing.overload
     def clone(
         self,
         tensor: Tensor,
         debug: DebugContext = ...,
         method: TensorCloneMethod = TensorCloneMethod.PRESERVE_ORDER_UNLESS_ALIASES,
+    ) -> Tensor: ...
+    @typing.overload
+    def clone(
+        self, type: Type, metadata: Tensor, tensor: Tensor, debug: DebugContext = ...
     ) -> Tensor: ...
     def connect(self, field: FieldRef, tensor: Tensor) -> None: ...
     def createVirtualGraph(
@@ -197,6 +205,10 @@ class TensorCloneMethod(enum.Enum):
     PRESERVE_ORDER_AND_ALIASES = ...
     PRESERVE_ORDER_UNLESS_ALIASES = ...
 
+class QuarterFormat(enum.Enum):
+    F143: typing.ClassVar[QuarterFormat]
+    F152: typing.ClassVar[QuarterFormat]
+
 class graph_program_compilation_error(poplar_error, ValueError):
     pass
 
@@ -217,6 +229,12 @@ class VertexRef:
 
 def concat(
     tensors: collections.abc.Sequence[Tensor], dimension: typing.SupportsIndex = 0
+) -> Tensor: ...
+def createConstantMetadataTensor(
+    graph: Graph,
+    fp8Format: QuarterFormat,
+    fp8Scale: typing.SupportsIndex,
+    debug: DebugContext = ...,
 ) -> Tensor: ...
 def createTarget(
     machine: str,
@@ -239,6 +257,7 @@ FLOAT: Type
 HALF: Type
 INT: Type
 LONGLONG: Type
+QUARTER: Type
 SHORT: Type
 SIGNED_CHAR: Type
 UNSIGNED_CHAR: Type

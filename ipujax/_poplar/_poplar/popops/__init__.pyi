@@ -84,10 +84,20 @@ def add(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+@typing.overload
 def cast(
     graph: poplar.Graph,
     src: poplar.Tensor,
     type: poplar.Type,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
+@typing.overload
+def cast(
+    graph: poplar.Graph,
+    src: poplar.Tensor,
+    type: poplar.Type,
+    metadata: poplar.Tensor,
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
