@@ -10,7 +10,7 @@ fused op runs as a whole, so such a path would make it wait for itself.
 from __future__ import annotations
 
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
-from ipujax.compiler.squares import square_in_sums
+from ipujax.compiler.read_sums import read_what_is_there
 from ipujax.errors import VerifyError
 
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
@@ -22,7 +22,7 @@ def fuse(program: Program) -> Program:
     """Fuses in every block that becomes steps; bodies of reductions, sorts and scatters stay."""
     for block in program.blocks_run():
         _fuse_block(block)
-        square_in_sums(block)
+        read_what_is_there(block)
     return program
 
 

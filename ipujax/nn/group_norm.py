@@ -25,27 +25,41 @@ def _wide(x: jax.Array) -> jax.Array:
 
 
 class _Groups(NamedTuple):
-    """How x [..., before, C, after] is seen with its channels as two dimensions.
+    """How x [..., before, C, after] is seen: with its channels as two dimensions, or as rows.
 
     Attributes:
         number: of groups.
         strided: whether channel c is in group c % number, not c // (C / number).
+        rows: x is [..., C], as it is where nothing but its channels is normalised. Then it keeps
+            the shape that its neighbours have, with which it is fused.
     """
 
     number: int
     strided: bool
+    rows: bool
 
     @property
     def dims(self) -> tuple[int, ...]:
         """Those that belong to one group."""
+        if self.rows:
+            return (-1,)
         return (-4, -3, -1) if self.strided else (-4, -2, -1)
 
     def split(self, x: jax.Array) -> jax.Array:
         *leading, channels, after = x.shape
+        if self.rows:
+            return x.reshape(*leading[:-1], channels)
         size = channels // self.number
         return x.reshape(
             *leading, *((size, self.number) if self.strided else (self.number, size)), after
         )
+
+    def result(self, statistic: jax.Array) -> jax.Array:
+        """As the op returns it: [..., 1, groups, 1, 1] or so, or four ones."""
+        return statistic[..., None, None, None] if self.rows else statistic
+
+    def statistic(self, result: jax.Array) -> jax.Array:
+        return result[..., 0, 0, 0] if self.rows else result
 
     def mean(self, x: jax.Array) -> jax.Array:
         """Of what `split` returns, in the wide type, beside it."""
@@ -63,7 +77,7 @@ def _plain(
     stable: bool,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Also the mean and 1 / deviation [..., 1, groups, 1] or so, of each group."""
-    view = _Groups(groups, strided)
+    view = _view(x, groups, strided)
     parts = view.split(x)
     mean = view.mean(parts)
     if stable:
@@ -73,11 +87,15 @@ def _plain(
     inverse = lax.rsqrt(variance + epsilon)
     scale = view.split(gamma[None, :, None])
     shift = view.split(beta[None, :, None])
-    if x.shape[-3] * x.shape[-1] == 1:
+    if view.rows or x.shape[-3] * x.shape[-1] == 1:
         y = ((_wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
     else:  # one multiplication less for each element: scales are those of channels
         y = ((_wide(parts) - mean) * (inverse * _wide(scale)) + _wide(shift)).astype(x.dtype)
-    return y.reshape(x.shape), mean, inverse
+    return y.reshape(x.shape), view.result(mean), view.result(inverse)
+
+
+def _view(x: jax.Array, groups: int, strided: bool) -> _Groups:
+    return _Groups(groups, strided, groups == x.shape[-3] == x.shape[-1] == 1)
 
 
 def _plain_gradient(
@@ -92,13 +110,14 @@ def _plain_gradient(
     epsilon: float,
     stable: bool,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    view = _Groups(groups, strided)
+    view = _view(x, groups, strided)
+    mean, inverse = view.statistic(mean), view.statistic(inverse)
     whitened = (_wide(view.split(x)) - mean) * inverse
     dy_parts = _wide(view.split(dy))
     grads = dy_parts * _wide(view.split(gamma[None, :, None]))
     first, second = view.mean(grads), view.mean(grads * whitened)
     dx = (grads - first - whitened * second) * inverse
-    all_but_channels = (*range(x.ndim - 2), x.ndim)
+    all_but_channels = (*range(x.ndim - 3),) if view.rows else (*range(x.ndim - 2), x.ndim)
     dgamma = jnp.sum(dy_parts * whitened, all_but_channels).reshape(-1)
     dbeta = jnp.sum(dy_parts, all_but_channels).reshape(-1)
     return dx.reshape(x.shape).astype(x.dtype), dgamma.astype(x.dtype), dbeta.astype(x.dtype)

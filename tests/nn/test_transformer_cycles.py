@@ -110,7 +110,7 @@ def _kept(x: Any, seed: Any) -> Any:
 @pytest.mark.parametrize("first", [False, True], ids=["bert", "gpt2"])
 @pytest.mark.parametrize("drops", [False, True], ids=["kept", "dropped"])
 def test_layers_cost_no_more(drops: bool, first: bool, gradient: bool) -> None:
-    sizes = (1, 64, 128, 2)
+    sizes = (1, 128, 256, 4)
     both = [parts if drops else parts._replace(dropout=_kept) for parts in (OURS, PLAIN)]
     ours, plain = (cycles(parts, first, sizes, gradient) for parts in both)
     assert ours <= plain
