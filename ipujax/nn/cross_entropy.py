@@ -96,6 +96,6 @@ def _check(logits: jax.Array, labels: jax.Array, loss_scale: Any) -> None:
     is_known = not isinstance(loss_scale, jax.core.Tracer)
     if jnp.ndim(loss_scale) or (is_known and not 0 < float(loss_scale) < math.inf):
         raise ConfigError(
-            f"[nn.cross_entropy] needs a finite loss_scale above 0, a scalar; got {loss_scale}. "
+            f"[nn.cross_entropy] needs a finite scalar loss_scale above 0; got {loss_scale}. "
             "Use 1 for no scaling."
         )
