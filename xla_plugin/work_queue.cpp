@@ -32,11 +32,13 @@ struct WorkQueue::State {
   pid_t process = 0;  // where the thread lives; 0 before it starts
   std::thread thread;
 
-  // Waits of what runs for the host, since when there is one, and whether a task has overtaken.
+  // Waits of what runs for the host, since when there is one, and whether a task overtakes.
   std::condition_variable host_wait_changed;
   std::size_t host_waits = 0;
   std::chrono::steady_clock::time_point waits_since;
   bool overtaking = false;
+  bool running = false;   // a task, on the first thread
+  std::size_t ahead = 0;  // tasks that overtook it and have finished
   std::thread second_thread;
 };
 
@@ -105,10 +107,13 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
     if (state->waiting.empty()) return;
     auto task = std::move(state->waiting.front());
     state->waiting.pop_front();
+    state->running = true;
     lock.unlock();
     task->run();
     task.reset();
     lock.lock();
+    state->running = false;
+    state->ahead = 0;
     state->unfinished.fetch_sub(1, std::memory_order_release);
     state->changed.notify_all();
   }
@@ -131,13 +136,15 @@ void WorkQueue::overtake(const std::shared_ptr<State>& state) {
       state->host_wait_changed.wait_until(lock, std::max(begin, now + kLook));
       continue;
     }
-    const auto task = std::move(state->waiting.front());
+    auto task = std::move(state->waiting.front());
     state->waiting.pop_front();
     state->overtaking = true;
     lock.unlock();
     task->runAside();
+    task.reset();
     lock.lock();
     state->overtaking = false;
+    if (state->running) ++state->ahead;
     state->unfinished.fetch_sub(1, std::memory_order_release);
     state->changed.notify_all();
   }
@@ -148,7 +155,9 @@ void WorkQueue::drain() {
   std::unique_lock lock(state_->mutex);
   if (on_worker_thread || state_->process != getpid()) return;
   const auto last = state_->pushed;
-  state_->changed.wait(lock, [&] { return state_->pushed - state_->unfinished.load() >= last; });
+  state_->changed.wait(lock, [&] {
+    return state_->pushed - state_->unfinished.load() >= last + state_->ahead;
+  });
 }
 
 void WorkQueue::waitUntilAtMost(std::size_t count) {
