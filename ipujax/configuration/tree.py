@@ -313,4 +313,4 @@ def rounded_up(count: int) -> int:
 def default_of(spec: Spec) -> Value:
     """The value of an option that nothing sets."""
     default: Any = spec.default
-    return default  # type: ignore[no-any-return]
+    return default
