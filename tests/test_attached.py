@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -106,16 +105,24 @@ def test_waiting_ends_when_ipus_are_free_or_time_is_up(other):
     assert attached.attach([4], 4, wait=True, seconds=60) == [0]
 
 
-def test_a_forked_child_does_not_keep_its_parents_ipus():
-    attached.attach([2], 4)
-    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
-    child.start()
-    try:
-        attached.detach()
-        assert attached.attach([4], 4) == [0]
-    finally:
-        child.kill()
-        child.join()
+FORK = """
+import os, time
+from ipujax import attached
+attached.attach([2], 4)
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+attached.detach()
+print(attached.attach([4], 4))
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_does_not_keep_its_parents_ipus(run_python: Run):
+    run = run_python("-c", FORK)
+    assert run.stdout.strip() == "[0]", run.stderr
 
 
 def test_a_folder_that_others_may_enter_is_refused(private_folder: Path):
