@@ -17,7 +17,8 @@ namespace popnn {
 ///     c' = f * c + i * g,   h' = o * tanh(c')
 ///
 /// Options: partialsType and availableMemoryProportion are those of the matrix products;
-/// preCalcWeights ("false") weights the inputs of all steps in one product before the steps.
+/// preCalcWeights ("false") weights the inputs of all steps in one product before the steps, and
+/// makes the inputs' gradients by one product behind those of the backward pass.
 /// inferenceOnly, weightAccumulatorsType, recomputationMode, numShards, rnnCodeReuse,
 /// rnnStepsPerWU and rnnOptimizeForMemory are read and have no effect: weight gradients are one
 /// product over all steps, and what the backward pass needs is kept. A planning cache is passed on
