@@ -12,7 +12,13 @@ from typing import Any
 from ipujax import __version__
 from ipujax.cli import laboratory
 from ipujax.cli.installation import check_installation
-from ipujax.errors import IpuError
+from ipujax.errors import (
+    FitError,
+    IpuError,
+    OutOfMemoryError,
+    RecoverableError,
+    UnrecoverableError,
+)
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {
@@ -23,6 +29,7 @@ WORDS = {
     "convert": "change an exported program: precision, IPUs, pipelines, single ops",
     "options": "print the options in force and what set each",
     "report": "show or compare where time and memory of programs go, of files or saved reports",
+    "completion": "print a script that completes commands and options in a shell",
     "conformance": "run JAX's test harnesses and compare results with its CPU backend",
     "bench": "compare speed with JAX's CPU backend, and cycles with published measurements",
 }
@@ -30,6 +37,10 @@ WORDS = {
 LABORATORY = frozenset({"conformance", "bench"})
 #: Commands that run programs; the others work without the extension.
 COMPUTING = LABORATORY | {"devices", "run", "convert"}
+
+
+#: Exit codes beside 0, for success, and 2, which argparse gives for wrong arguments.
+FAILED, RECOVERABLE, UNRECOVERABLE, DOES_NOT_FIT = 1, 3, 4, 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except IpuError as error:
         print(error, file=sys.stderr)
+        return _code_of(error)
     except BrokenPipeError:
         # The reader of our output has exited, as `head` does; nothing may be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -54,7 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"[{word}] needs files that it can read and write; got: {error}. Check their paths.",
             file=sys.stderr,
         )
-    return 1
+    return FAILED
+
+
+def _code_of(error: IpuError) -> int:
+    """For job schedulers: whether it helps to reset the device, or to choose another one."""
+    kinds: tuple[tuple[type[IpuError], int], ...] = (
+        (RecoverableError, RECOVERABLE),
+        (UnrecoverableError, UNRECOVERABLE),
+        (OutOfMemoryError, DOES_NOT_FIT),
+        (FitError, DOES_NOT_FIT),
+    )
+    return next((code for kind, code in kinds if isinstance(error, kind)), FAILED)
 
 
 def _module(word: str) -> Any:
@@ -64,14 +87,22 @@ def _module(word: str) -> Any:
     return import_module(f"ipujax.cli.{word}") if word in WORDS else None
 
 
-def _parser(asked: str, command: Any) -> argparse.ArgumentParser:
-    """Knows all commands, and the arguments of the one that is asked for."""
+def whole_parser() -> argparse.ArgumentParser:
+    """Knows all commands with their arguments."""
+    return _parser(None, None)
+
+
+def _parser(asked: str | None, command: Any) -> argparse.ArgumentParser:
+    """Knows all commands, and the arguments of the one that is asked for; of all for None."""
     parser = argparse.ArgumentParser("ipujax", description="JAX on Graphcore IPUs.")
     parser.add_argument("--version", action="version", version=__version__)
     words = parser.add_subparsers(dest="word", required=True, metavar="command")
     for word, help_text in WORDS.items():
-        description = command.__doc__ if word == asked else None
+        if asked is None and word not in LABORATORY:
+            command = _module(word)
+        is_asked = word == asked or (asked is None and word not in LABORATORY)
+        description = command.__doc__ if is_asked else None
         arguments = words.add_parser(word, help=help_text, description=description)
-        if word == asked and hasattr(command, "add_arguments"):
+        if is_asked and hasattr(command, "add_arguments"):
             command.add_arguments(arguments)
     return parser

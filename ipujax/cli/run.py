@@ -1,4 +1,6 @@
-"""Runs a program that jax.export serialised, once, on inputs from files, expressions or examples.
+"""Runs a program once, on inputs from files, expressions or examples.
+
+The program is one that jax.export serialised, or an executable that ipu.precompile saved.
 
 Without --outdir it prints the results; with it, it writes them to <outdir>/results.npz.
 """
@@ -17,10 +19,12 @@ from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
 
 RESULTS = "results.npz"
+#: How an executable begins.
+MAGIC = b"IPUJAXPK"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("program", help="the exported program")
+    parser.add_argument("program", help="the exported program, or the executable")
     parser.add_argument(
         "--inputs",
         nargs="+",
@@ -72,24 +76,55 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _results(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
+    """By name."""
+    with Path(arguments.program).open("rb") as file:
+        is_executable = file.read(len(MAGIC)) == MAGIC
+    return (_of_executable if is_executable else _of_exported)(arguments, options)
+
+
+def _of_executable(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
+    if options:
+        raise ConfigError(
+            f"[run] needs an exported program for the options {', '.join(options)}; got the "
+            f"executable {arguments.program!r}, which is compiled. Omit them."
+        )
+    from ipujax.runtime import Session, structure
+
+    with Session(arguments.program) as session:
+        about = session.description
+        leaves = [leaf for leaf in about.arguments if not leaf.stored]
+        inputs = _gathered(arguments, {x.name: (x.shape, x.numpy_dtype) for x in leaves})
+        arrays = {i: inputs.get(leaf.name) for i, leaf in enumerate(about.arguments)}
+        passed = [node for i, node in enumerate(about.argument_nodes) if not about.is_stored(i)]
+        made = session.run(*(structure.unflatten(node, arrays) for node in passed))
+    results: list[Any] = []
+    structure.flatten(about.result_node, made, "result", results)
+    return {leaf.name: x for leaf, x in zip(about.results, results, strict=True)}
+
+
+def _gathered(arguments: argparse.Namespace, shapes: dict[str, Any]) -> dict[str, Any]:
+    return gather(shapes, arguments.inputs, arguments.input_exprs, arguments.input_examples)
+
+
+def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
     import jax
     import numpy as np
 
+    from ipujax import jax_compat
+    from ipujax.api.recovery import typed_errors
     from ipujax.convert.program_names import argument_names, result_names
     from ipujax.convert.reading import read_program
 
     exported = read_program(arguments.program)
     names = argument_names(exported)
     shapes = [(tuple(aval.shape), np.dtype(aval.dtype)) for aval in exported.in_avals]
-    files, expressions = arguments.inputs, arguments.input_exprs
-    inputs = gather(
-        dict(zip(names, shapes, strict=True)), files, expressions, arguments.input_examples
-    )
+    inputs = _gathered(arguments, dict(zip(names, shapes, strict=True)))
     args, kwargs = jax.tree.unflatten(exported.in_tree, [inputs[name] for name in names])
     call = jax.jit(exported.call, compiler_options=options)
     is_wide = any(dtype.itemsize == 8 and dtype.kind in "iuf" for _, dtype in shapes)
-    with jax.default_device(jax.devices("ipu")[0]), jax.enable_x64(is_wide):
-        made = jax.tree.leaves(call(*args, **kwargs))
+    device = jax.devices(jax_compat.PLATFORM)[0]
+    with typed_errors(), jax.default_device(device), jax.enable_x64(is_wide):
+        made = jax.tree.leaves(jax.block_until_ready(call(*args, **kwargs)))
     return dict(zip(result_names(exported), map(np.asarray, made), strict=True))
 
 

@@ -256,7 +256,16 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """The names of all rows from which `--only` selects."""
-    from tests.bench import digests, feeds, numerics, pipelined, points, published, startup, workloads
+    from tests.bench import (
+        digests,
+        feeds,
+        numerics,
+        pipelined,
+        points,
+        published,
+        startup,
+        workloads,
+    )
 
     if arguments.ops:
         return [program.workload.name for program in numerics.programs()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax.export
 import numpy as np
 import pytest
 
+import ipujax as ipu
 from ipujax.cli.expressions import evaluate
 from ipujax.cli.main import main
 from ipujax.errors import ConfigError
@@ -114,6 +116,46 @@ def test_convert_then_run(program: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert code == 1
     assert "which exists" in error
     assert made.read_bytes() == before
+
+
+def test_executables(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "program.ipu"
+    x = jax.ShapeDtypeStruct((3,), np.float32)
+    made = ipu.precompile(lambda w, params: {"y": w * params["x"]}, x, {"x": x})
+    made.save(path, weights={"w": np.full(3, 2, np.float32)})
+    given = ("run", path, "--input-exprs", "params['x']=arange(3)")
+    code, out, _ = run(capsys, *given, "--json")
+    assert code == 0
+    assert json.loads(out)["results"]["result['y']"]["values"] == [0, 2, 4]
+    code, _, error = run(capsys, *given, "--option", "outline=auto")
+    assert code == 1
+    assert "which is compiled" in error
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("ecc", 3), ("host_link_timeout", 3), ("power", 4), (None, 0)]
+)
+def test_exit_codes_say_what_helps(
+    program: Path, capsys: pytest.CaptureFixture[str], kind: str | None, code: int
+):
+    given = ("--input-exprs", "x=ones((2, 3))", "scale=1")
+    with ipu.testing.inject(kind) if kind else nullcontext():
+        assert run(capsys, "run", program, *given)[0] == code
+    ipu.reset_device()
+
+
+def test_programs_that_do_not_fit_have_an_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    program = jax.export.export(jax.jit(lambda x: x @ x), platforms=["ipu"])(
+        jax.ShapeDtypeStruct((16_000, 16_000), np.float32)
+    )
+    path = tmp_path / "large.jax"
+    path.write_bytes(program.serialize())
+    given = ("--input-exprs", "x=zeros((16000, 16000), float32)", "--option", "out_of_memory=error")
+    code, _, error = run(capsys, "run", path, *given, "--option", "fit=off")
+    assert code == 5
+    assert error.startswith("[memory] ")
 
 
 @pytest.mark.parametrize("content", [b"", b"other", b"ML\xefR" * 9, None])
