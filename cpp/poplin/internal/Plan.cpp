@@ -215,6 +215,13 @@ const char* nameOf(Vertex vertex) {
 }
 
 Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded) {
+  const std::string arch = target.getTargetArchString();
+  if (problem.quarters && arch != "ipu21")
+    throw poplar::invalid_option(
+        "[poplin] needs an IPU21 (C600) for products of quarters: only its tiles multiply floats "
+        "of "
+        "8 bits; got " +
+        arch + ". Multiply halves.");
   Problem p = problem;
   for (auto* n :
        {&p.rows, &p.groups, &p.in_channels, &p.out_channels, &p.kernel_height, &p.kernel_width})

@@ -12,9 +12,11 @@
 #include "popops/Cast.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
+#include "popops/NormaliseImage.hpp"
 #include "popops/OneHot.hpp"
 #include "popops/Reduce.hpp"
 #include "popops/SelectScalarFromRows.hpp"
+#include "popops/SequenceSlice.hpp"
 #include "popops/TopK.hpp"
 #include "poprand/RandomGen.hpp"
 #include "poputil/TileMapping.hpp"
@@ -162,6 +164,17 @@ void quarters(Bound& b) {
   b.out(popops::cast(b.graph, q, HALF, b.prog));
 }
 
+void imagesAndRuns(Bound& b) {
+  const auto offsets = b.in(HALF, {3}), scales = b.in(HALF, {3});
+  const auto image = b.in(UNSIGNED_CHAR, {2, 5, 3});
+  b.out(popops::normaliseImage(b.graph, b.prog, image, 0.5F, offsets, scales));
+  const auto counts = b.in(UNSIGNED_INT, {4});
+  const auto from = b.in(FLOAT, {7, 6});
+  const auto to = b.inCopied(FLOAT, {9, 6});
+  popops::sequenceSlice(b.graph, from, to, counts, counts, counts, false, b.prog);
+  b.out(to);
+}
+
 std::string sealed(const Executable& executable) {
   std::ostringstream out;
   executable.serialize(out);
@@ -227,8 +240,8 @@ std::string codelets() {
 
 std::vector<std::string> poplarCorpus() {
   std::vector<std::string> corpus;
-  for (const auto fill :
-       {fifos, selections, lookups, randomNumbers, pooling, scaledReductions, quarters}) {
+  for (const auto fill : {fifos, selections, lookups, randomNumbers, pooling, scaledReductions,
+                          quarters, imagesAndRuns}) {
     Bound bound;
     fill(bound);
     corpus.push_back(bound.build());
