@@ -155,9 +155,8 @@ void WorkQueue::drain() {
   std::unique_lock lock(state_->mutex);
   if (on_worker_thread || state_->process != getpid()) return;
   const auto last = state_->pushed;
-  state_->changed.wait(lock, [&] {
-    return state_->pushed - state_->unfinished.load() >= last + state_->ahead;
-  });
+  state_->changed.wait(
+      lock, [&] { return state_->pushed - state_->unfinished.load() >= last + state_->ahead; });
 }
 
 void WorkQueue::waitUntilAtMost(std::size_t count) {

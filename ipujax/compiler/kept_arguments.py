@@ -18,7 +18,7 @@ from ipujax.compiler.rules.builder import Builder
 #: A branch costs about as much as copying this many bytes. Microseconds of a call with eight
 #: arguments of one size on the host that builds this, copied always and kept: 256 bytes 8.9 and
 #: 9.9, 1 KiB 9.3 and 8.9, 4 KiB 9.6 and 9.2, 16 KiB 11.5 and 8.9, 64 KiB 23 and 9.5, 1 MiB 631
-#: and 9.2. Where all have changed a branch adds at most 2 of them.
+#: and 9.2. Where all have changed a branch adds at most 2 of them, up to 64 KiB.
 LEAST_BYTES = 1024
 
 #: Custom calls that run users' code, which may write to its inputs though it must not.

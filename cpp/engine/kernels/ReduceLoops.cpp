@@ -142,9 +142,9 @@ void StridedReduce::plan(std::vector<LoopDim> kept, std::vector<LoopDim> reduced
   run_ = reduced.empty() ? none : reduced.back();
   const LoopDim column = kept.empty() ? none : kept.back();
   const bool few_reduced = reduced_total_ < 16;
-  columns_ = runs_are_columns ||
-             (!kept.empty() && column.in > 0 &&
-              (reduced.empty() || run_.in == 0 || column.in < run_.in || few_reduced));
+  columns_ =
+      runs_are_columns || (!kept.empty() && column.in > 0 &&
+                           (reduced.empty() || run_.in == 0 || column.in < run_.in || few_reduced));
   if (!reduced.empty()) reduced.pop_back();
   if (columns_) kept.pop_back();
   inner_ = columns_ ? column : run_;

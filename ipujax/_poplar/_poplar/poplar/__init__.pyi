@@ -206,8 +206,8 @@ class TensorCloneMethod(enum.Enum):
     PRESERVE_ORDER_UNLESS_ALIASES = ...
 
 class QuarterFormat(enum.Enum):
-    F143: typing.ClassVar[QuarterFormat]
-    F152: typing.ClassVar[QuarterFormat]
+    F143 = ...
+    F152 = ...
 
 class graph_program_compilation_error(poplar_error, ValueError):
     pass
