@@ -120,7 +120,7 @@ class TrainingOptions:
         False,
         "Make data on the device instead of reading it.",
         "IPUJAX_SYNTHETIC_DATA",
-        no_effect="make the arrays inside the function, as with jnp.zeros or jax.random",
+        no_effect="feed from ipu.data.Synthetic, which makes the arrays on the device",
     )
     verified_transfers: bool = option(
         False,
