@@ -25,6 +25,12 @@ NEEDS = (
 )
 
 
+def poplibs_options(memory_proportion: float | None, partials: str | None) -> dict[str, Any]:
+    """The two options under PopLibs' names; those that are None are left out."""
+    given = {"availableMemoryProportion": memory_proportion, "partialsType": partials}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def check_product_options(text: str) -> str | None:
     """What is needed if the text is something else; PopLibs checks names and values of options."""
     if not text:

@@ -84,7 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConvertError(
             f"[convert] needs a new file; got {str(output)!r}, which exists. Pass --overwrite."
         )
-    os.environ.setdefault("JAX_IPU_IPUS_PER_DEVICE", str(_num_ipus(settings)))
+    if _num_ipus(settings) > 1:
+        os.environ.setdefault("JAX_IPU_IPUS_PER_DEVICE", str(_num_ipus(settings)))
 
     from ipujax.convert.conversion import Conversion
     from ipujax.convert.reading import read_program

@@ -40,8 +40,8 @@ def gather(
     if missing or unknown:
         lists = [", ".join(sorted(names)) or "none" for names in (missing, unknown)]
         raise ConfigError(
-            f"[run] needs the inputs {', '.join(shapes) or '(none)'}; missing are {lists[0]}, "
-            f"unknown {lists[1]}. Pass --inputs, --input-exprs or --input-examples for each."
+            f"[run] needs the inputs {', '.join(shapes) or '(none)'}; got none for {lists[0]}, "
+            f"and unknown ones: {lists[1]}. Pass --inputs, --input-exprs or --input-examples for each."
         )
     return {name: _checked(name, found[name], *shapes[name]) for name in shapes}
 

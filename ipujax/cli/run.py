@@ -17,6 +17,7 @@ from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.cli.program_inputs import gather
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
+from ipujax.product_options import poplibs_options
 
 RESULTS = "results.npz"
 #: How an executable begins.
@@ -66,7 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.num_ipus is not None:
         if arguments.num_ipus < 1:
-            raise ConfigError(f"[run] needs --num-ipus of 1 or more; got {arguments.num_ipus}.")
+            raise ConfigError(
+                f"[run] needs --num-ipus of 1 or more; got {arguments.num_ipus}. Omit it for 1."
+            )
         os.environ["JAX_IPU_IPUS_PER_DEVICE"] = str(arguments.num_ipus)
     results = _results(arguments, _options(arguments))
     if written is not None:
@@ -139,11 +142,8 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
             )
         options[name if name.startswith(PER_CALL_PREFIX) else PER_CALL_PREFIX + name] = value
     for kind, option in (("matmul", "matmul_options"), ("conv", "convolution_options")):
-        own = {
-            "availableMemoryProportion": getattr(arguments, f"{kind}_amp"),
-            "partialsType": getattr(arguments, f"{kind}_partial_type"),
-        }
-        own = {name: value for name, value in own.items() if value is not None}
+        amp, partials = (getattr(arguments, f"{kind}_{name}") for name in ("amp", "partial_type"))
+        own = poplibs_options(amp, partials)
         if own:
             options[PER_CALL_PREFIX + option] = json.dumps(own)
     return options

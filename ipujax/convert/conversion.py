@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from ipujax.convert.program_names import argument_names
 from ipujax.convert.settings import PRIORITIES, Settings
 from ipujax.convert.stage_names import stages_by_name
 from ipujax.errors import ConvertError
+from ipujax.product_options import poplibs_options
 
 WIDE = frozenset({*NARROW, np.dtype(np.float64), np.dtype(np.complex128)})
 
@@ -125,20 +125,14 @@ class Conversion:
 
     def _with_options(self, importer: Importer) -> Callable[..., Any]:
         settings = self.settings
-        options: dict[str, Any] = {}
-        for kind in ("matmul", "conv"):
-            own = {
-                "availableMemoryProportion": getattr(settings, f"{kind}_amp"),
-                "partialsType": getattr(settings, f"{kind}_partial_type"),
-            }
-            own = {name: value for name, value in own.items() if value is not None}
-            if own:
-                options[f"{'matmul' if kind == 'matmul' else 'convolution'}_options"] = own
+        both = {
+            "matmul_options": poplibs_options(settings.matmul_amp, settings.matmul_partial_type),
+            "convolution_options": poplibs_options(settings.conv_amp, settings.conv_partial_type),
+        }
+        options = {name: own for name, own in both.items() if own}
 
         def run(*args: Any) -> Any:
-            with ExitStack() as stack:
-                if options:
-                    stack.enter_context(precision(**options))
+            with precision(**options):
                 return importer(*args)
 
         run.__name__ = self._exported.fun_name

@@ -89,7 +89,9 @@ class Importer:
         """The program's result, for arguments in the structure of the exported function."""
         leaves, tree = jax.tree.flatten((args, {}))
         if tree != self.exported.in_tree:
-            raise TypeError(f"[convert] needs arguments like {self.exported.in_tree}; got {tree}.")
+            raise TypeError(
+                f"[convert] needs arguments like {self.exported.in_tree}; got {tree}. Pass these."
+            )
         kept = [leaves[i] for i in self.exported.module_kept_var_idx]
         # Programs have 64-bit values inside, for random keys for one, also where JAX gives none.
         with self.module.context, jax.enable_x64(True):

@@ -29,7 +29,9 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
     def register(function: Rule) -> Rule:
         if name in RULES:
-            raise TypeError(f"[convert] needs one rule per op; got a second one for {name!r}.")
+            raise TypeError(
+                f"[convert] needs one rule per op; got a second one for {name!r}. Remove one."
+            )
         RULES[name] = function
         return function
 

@@ -104,8 +104,9 @@ def settings_of(given: Any) -> Settings:
 def _check_together(read: Settings) -> None:
     if read.excluded_nodes and not read.remove_excluded_nodes:
         raise ConvertError(
-            "[convert] needs remove_excluded_nodes with excluded_nodes: a file cannot hold ops for "
-            "the host. Set it, or compute these ops before and after the program."
+            "[convert] needs remove_excluded_nodes with excluded_nodes, as a file cannot hold ops "
+            "for the host; got excluded_nodes alone. Set both, or compute these ops before and "
+            "after the program."
         )
     if read.manual_sharding and len(read.manual_sharding) != read.num_ipus:
         raise _refused(

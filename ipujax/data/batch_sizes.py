@@ -70,5 +70,5 @@ class BatchSizes:
             )
 
     def num_calls(self, examples: int) -> int:
-        """Whole calls that so many examples give."""
+        """Whole calls that this number of examples gives."""
         return examples // self.call

@@ -119,7 +119,7 @@ class DatasetFile:
         return self.skip(0)
 
     def skip(self, number: int) -> Iterator[Any]:
-        """The batches after so many, which are not read."""
+        """The batches after this number, which are not read."""
         with self._path.open("rb") as file:
             file.seek(self._start + number * self._record)
             for i in range(number, self._count):

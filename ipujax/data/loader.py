@@ -89,7 +89,7 @@ class Loader:
         return self.skip(0)
 
     def skip(self, number: int) -> Iterator[Any]:
-        """The batches after so many, which are not read where the data have a length."""
+        """The batches after this number, which are not read where the data have a length."""
         if self._length is None:
             return itertools.islice(self._of_iterable(), number, None)
         order = np.arange(self._length)

@@ -337,8 +337,8 @@ def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first:
         why = str(error)
     except BaseException as error:  # whatever the user's iterator raises
         why = (
-            f"[infeed] needs data that can be read to their end; batch {number} raised "
-            f"{type(error).__name__}: {error}. Correct the iterator, and call restart()."
+            f"[infeed] needs data that can be read to their end; got {type(error).__name__} for "
+            f"batch {number}: {error}. Correct the iterator, and call restart()."
         )
     if not _ending.is_set():
         ring.fail(why) if why else ring.end()
@@ -369,7 +369,9 @@ def _close_all() -> None:
     _ending.set()
     feeds = list(_open)
     for feed in feeds:
-        feed._ring.close("[infeed] needs Python; got an interpreter that is ending.")
+        feed._ring.close(
+            "[infeed] needs Python; got an interpreter that is ending. Stop feeds before."
+        )
     for feed in feeds:
         if feed._thread is not None:
             feed._thread.join(timeout=0.2)  # it may hang in the user's iterator

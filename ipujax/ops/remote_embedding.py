@@ -140,7 +140,7 @@ def _lookup(table: jax.Array, ids: jax.Array, axis_name: Any, strategy: str) -> 
 def _no_derivative(*_: Any) -> Any:
     raise ConfigError(
         "[ipu.ops.remote_embedding_lookup] needs a table that is not differentiated; got a "
-        "derivative. Take the gradient of the rows, and pass it to remote_embedding_update."
+        "derivative. Differentiate by the rows, and pass the gradient to remote_embedding_update."
     )
 
 

@@ -84,7 +84,7 @@ class Checkpoint(Hook):
         if (run.key is None) != (_KEY not in arrays):
             raise ArrayFileError(
                 "[checkpoint] needs a key where the training that was saved had one, and none "
-                "where it had none. Pass the same arguments to ipu.training.Loop."
+                "where it had none; got the other. Pass the same arguments to ipu.training.Loop."
             )
         if run.key is not None:
             (run.key,) = from_host({_KEY: arrays[_KEY]}, [run.key], [_KEY])

@@ -76,7 +76,7 @@ class Total:
         self.steps = 0
 
     def add(self, held: Mapping[str, Any], steps: int) -> None:
-        """What the device held after a call of so many steps."""
+        """What the device held after a call of this number of steps."""
         if steps == 0:
             return
         for name, value in held.items():

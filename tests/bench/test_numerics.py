@@ -19,6 +19,8 @@ from tests.bench.row import Row
 WITHOUT = {
     "print_tensor": "what it prints takes the time",
     "batch_norm_init": "it makes a state on the host",
+    "remote_embedding_lookup": "the plain definition has no table in streaming memory",
+    "remote_embedding_update": "the plain definition has no table in streaming memory",
     "ctc_beam_search_decoder_with_log_probs": "the other without a log_softmax",
 }
 

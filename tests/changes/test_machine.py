@@ -8,9 +8,9 @@ from tests.changes.tree import Tree
 
 CHECK = """
 import jax, jax.numpy as jnp
-from ipujax import config
+from ipujax.configuration import page
 
-assert "mk3" in config.table()
+assert "mk3" in page.table()
 device = jax.devices("ipu")[0]
 assert device.device_kind == "IPU Mk3 Model", device.device_kind
 assert (device.num_tiles, device.clock_hz, device.bytes_per_tile) == (2000, 2.5e9, 1 << 20)

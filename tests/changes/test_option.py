@@ -11,7 +11,7 @@ CHECK = """
 import os
 import jax
 import numpy as np
-from ipujax import config
+from ipujax.configuration import page
 from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.compiler.rules import poplar as ipu
 
@@ -20,7 +20,7 @@ def option(builder, op):
     value = np.int32(builder.options.new_option).tobytes()
     return [builder.graph.addConstantBytes(ipu.poplar.INT, [], value, "option")]
 
-assert "`ipu_new_option` | `IPUJAX_NEW_OPTION` | `3` | a whole number from 0 to 9" in config.table()
+assert "`ipu_new_option` | `IPUJAX_NEW_OPTION` | `3` | a whole number from 0 to 9" in page.table()
 
 def read():
     return jax.ffi.ffi_call("option", jax.ShapeDtypeStruct((), np.int32))()
@@ -44,12 +44,12 @@ with jax.default_device(device):
 def test_an_option_is_declared_in_one_file(run_python, tmp_path: Path):
     tree = Tree(tmp_path)
     tree.replace(
-        "ipujax/config.py",
+        "ipujax/configuration/arithmetic.py",
         "    fast_math: bool = option(",
         """    new_option: int = option(3, "An option.", "IPUJAX_NEW_OPTION", bounds=(0, 9))
     fast_math: bool = option(""",
     )
-    assert tree.changed() == ["ipujax/config.py"]
+    assert tree.changed() == ["ipujax/configuration/arithmetic.py"]
     tree.replace(  # its reader
         "cpp/engine/build/Build.cpp",
         "  build::Draft draft;\n  draft.image.signature",

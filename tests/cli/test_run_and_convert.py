@@ -69,9 +69,9 @@ def test_inputs_from_examples(program: Path, capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--input-exprs", "x=ones((2, 3))"], "missing are scale, unknown none"),
+        (["--input-exprs", "x=ones((2, 3))"], "none for scale, and unknown ones: none"),
         (["--input-exprs", "x=ones(2)", "scale=1"], r"x of shape \(2, 3\) and float32"),
-        (["--input-exprs", "x=ones((2, 3))", "scale=1", "y=1"], "unknown y"),
+        (["--input-exprs", "x=ones((2, 3))", "scale=1", "y=1"], "unknown ones: y"),
         (["--input-exprs", "x=ones((2, 3))", "x=1"], "each input once; got x again"),
         (["--input-exprs", "x"], "--input-exprs name=value"),
         (["--inputs", "x=missing.npy"], "No such file"),

@@ -54,6 +54,16 @@ def test_models_of_sequences_and_ratings(run_python, name: str, shown: str, most
     assert float(value) <= most
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("feeds", r"line: (3\.0|2\.9)"), ("resume", r"equal to the last bit: (True|\{'\w+': True)")],
+)
+def test_training(run_python, name: str, shown: str):
+    run = run_python(EXAMPLES / "training" / f"{name}.py")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert re.search(shown, run.stdout), run.stdout
+
+
 def test_singular_values_on_tiles(run_python):
     shown = _run(run_python, "tiles/jacobi_svd.py")
     (difference,) = re.findall(r"NumPy's singular values: ([\d.e+-]+)", shown)
@@ -167,4 +177,7 @@ def test_every_script_is_run_here():
     stages = {"pipelined_transformer", "resnet"}
     tiles = {"jacobi_svd", "jacobi_eigh", "householder_qr", "random_walks"}
     custom_ops = {"smooth_relu"}
-    assert scripts == models | libraries | replication | stages | tiles | custom_ops
+    training = {"feeds", "resume"}
+    deploying = {"save", "run"}  # tests/build_files/test_runtime_folder.py
+    own = models | libraries | replication | stages | tiles | custom_ops
+    assert scripts == own | training | deploying

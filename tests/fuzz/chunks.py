@@ -65,7 +65,7 @@ def _pipelines(how: str) -> Check:
 
 
 def _programs(kind: str, how: str) -> Check:
-    from ipujax.config import mechanisms
+    from ipujax.configuration.program import mechanisms
     from ipujax.verification.oracles import Oracle
     from tests.fuzz.programs.compare import compare, switched_off
     from tests.fuzz.programs.program import from_seed

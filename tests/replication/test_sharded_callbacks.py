@@ -196,6 +196,7 @@ def test_an_error_is_reported_while_others_wait_for_who_raised():
 
 
 def test_a_thousand_calls_start_no_threads():
+    """But for one of each device, if a callback ever takes long: it runs what overtakes."""
     f = on_each(8, lambda x: np.asarray(x) + 1)
     x = np.arange(16, dtype=np.float32)
     np.asarray(f(x))
@@ -203,7 +204,7 @@ def test_a_thousand_calls_start_no_threads():
     for _ in range(1000):
         result = f(x)
     np.testing.assert_array_equal(result, x + 1)
-    assert len(os.listdir("/proc/self/task")) <= before
+    assert len(os.listdir("/proc/self/task")) <= before + 8
 
 
 def test_pmap_is_a_program_over_several_devices():

@@ -107,7 +107,7 @@ std::vector<Twin> functions() {
   addFunction(twins, "log_gamma", reals(0, 40), pe::LogGamma(x), 6);
   // Near its zeros below 0 the reflection cancels: against a result of 1.
   addFunction(twins, "log_gamma below zero", reals(-20, 0), pe::LogGamma(x), 14, 1);
-  addFunction(twins, "gelu", reals(-6, 6), pe::Gelu(x), 0);
+  addFunction(twins, "gelu", reals(-6, 6), pe::Gelu(x), 2);
   addFunction(twins, "gelu_gradient", reals(-6, 6), pe::GeluGradient(x, pe::_2), 2);
   addFunction(twins, "gelu_erf_gradient", reals(-6, 6), pe::GeluErfGradient(x, pe::_2), 32, 1);
   return twins;
