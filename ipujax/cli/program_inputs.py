@@ -41,7 +41,8 @@ def gather(
         lists = [", ".join(sorted(names)) or "none" for names in (missing, unknown)]
         raise ConfigError(
             f"[run] needs the inputs {', '.join(shapes) or '(none)'}; got none for {lists[0]}, "
-            f"and unknown ones: {lists[1]}. Pass --inputs, --input-exprs or --input-examples for each."
+            f"and unknown ones: {lists[1]}. Pass --inputs, --input-exprs or --input-examples for "
+            "each."
         )
     return {name: _checked(name, found[name], *shapes[name]) for name in shapes}
 
