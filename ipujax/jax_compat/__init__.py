@@ -22,6 +22,7 @@ from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
 from ipujax.jax_compat.callbacks import (
     allow_effects_in_checkpoints as allow_effects_in_checkpoints,
 )
+from ipujax.jax_compat.callbacks import forget_failed_effects as forget_failed_effects
 from ipujax.jax_compat.callbacks import io_effects as io_effects
 from ipujax.jax_compat.callbacks import lower_to_callback as lower_to_callback
 from ipujax.jax_compat.compilation import estimate_costs_by_compiling as estimate_costs_by_compiling
