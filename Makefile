@@ -157,7 +157,7 @@ tsan: $(SETUP) ## run C++ threading tests under the thread sanitizer
 	.ci/sanitize.sh thread build/tsan $(PY)
 
 wheel: $(SETUP) ## build the wheel into dist/
-	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	$(if $(CACHE),CMAKE_CXX_COMPILER_LAUNCHER=ccache )$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean: ## remove build products, keep .venv
 	rm -rf build dist ipujax/_poplar/*.so ipujax/_poplar/include .pytest_cache .mypy_cache .ruff_cache
