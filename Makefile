@@ -16,6 +16,9 @@ TEST_JOBS ?= $(shell echo $$(($(JOBS) < 4 ? $(JOBS) : 4)))
 # The environment of `make libraries`; it uses the extension in the source tree.
 LIBRARIES_VENV ?= $(VENV)-libraries
 
+# The environment of `make interop`, likewise.
+INTEROP_VENV ?= $(VENV)-interop
+
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
@@ -39,7 +42,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries resume lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries interop resume lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -118,6 +121,13 @@ $(LIBRARIES_VENV)/.set-up: pyproject.toml .ci/dev_environment.py
 	$(call install,$(LIBRARIES_VENV),libraries)
 	@touch $@
 
+interop: build $(INTEROP_VENV)/.set-up ## install torch, grain, tf.data and others, test what passes between them and IPUs
+	$(INTEROP_VENV)/bin/python -m pytest tests/interop tests/jax_compat/test_dlpack.py
+
+$(INTEROP_VENV)/.set-up: pyproject.toml .ci/dev_environment.py
+	$(call install,$(INTEROP_VENV),interop)
+	@touch $@
+
 lint: $(SETUP) ## check style: ruff, clang-format
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -147,7 +157,7 @@ tsan: $(SETUP) ## run C++ threading tests under the thread sanitizer
 	.ci/sanitize.sh thread build/tsan $(PY)
 
 wheel: $(SETUP) ## build the wheel into dist/
-	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	$(if $(CACHE),CMAKE_CXX_COMPILER_LAUNCHER=ccache )$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean: ## remove build products, keep .venv
 	rm -rf build dist ipujax/_poplar/*.so ipujax/_poplar/include .pytest_cache .mypy_cache .ruff_cache

@@ -1,30 +1,20 @@
 #include "runtime/Infeed.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "runtime/FeedError.hpp"
 #include "runtime/Interrupts.hpp"
+#include "runtime/Waiting.hpp"
 
 namespace ipujax::runtime {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// How often a program that waits looks for Ctrl-C.
-constexpr auto kGlance = std::chrono::milliseconds(20);
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::string textOf(double number) {
-  std::ostringstream text;
-  text << number;
-  return text.str();
+std::span<const std::byte> partOf(std::span<const std::byte> bytes, std::size_t part,
+                                  std::size_t parts) {
+  const auto size = bytes.size() / parts;
+  return bytes.subspan(part * size, size);
 }
 
 class Port final : public HostPort {
@@ -42,6 +32,12 @@ class Port final : public HostPort {
     const auto number = static_cast<std::size_t>(reader);
     if (call_ == Infeed::Call::kBegin) {
       feed_->begin(number, readers_);
+      return;
+    }
+    if (call_ == Infeed::Call::kCheck) {
+      std::vector<Checksum> sums(feed_->bytes().size());
+      if (!sums.empty()) std::memcpy(sums.data(), arguments[1].data, sums.size() * sizeof sums[0]);
+      feed_->check(number, sums);
       return;
     }
     const bool stops = call_ == Infeed::Call::kFetchOrStop;
@@ -63,7 +59,7 @@ class Port final : public HostPort {
 Infeed::Infeed(std::vector<std::size_t> bytes, unsigned depth)
     : bytes_(std::move(bytes)), depth_(std::max(depth, 1u)), slots_(depth_), readers_(1) {
   for (auto& slot : slots_)
-    for (const auto size : bytes_) slot.emplace_back(size);
+    for (const auto size : bytes_) slot.arrays.emplace_back(size);
 }
 
 bool Infeed::waitForRoom() {
@@ -74,8 +70,14 @@ bool Infeed::waitForRoom() {
 
 void Infeed::push(std::span<const std::byte* const> arrays) {
   auto& slot = slots_[head_ % depth_];  // nobody else has it, and only this thread changes head_
-  for (std::size_t i = 0; i < bytes_.size(); ++i)
-    if (bytes_[i] > 0) std::memcpy(slot[i].data(), arrays[i], bytes_[i]);
+  slot.sums.assign(widths_.size(), {});
+  slot.parts = expected_parts_;
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    for (std::size_t part = 0; part < slot.parts && !widths_.empty(); ++part)
+      slot.sums[i].push_back(
+          checksumOf(partOf({arrays[i], bytes_[i]}, part, slot.parts), widths_[i]));
+    if (bytes_[i] > 0) std::memcpy(slot.arrays[i].data(), arrays[i], bytes_[i]);
+  }
   const std::lock_guard lock(mutex_);
   ++head_;
   pushed_.notify_all();
@@ -145,36 +147,56 @@ bool Infeed::fetch(std::size_t reader, std::size_t copies, std::span<std::byte* 
     if (state_ != State::kEnded || !stops) failNow(readers_[reader]);
     for (std::size_t i = 0; i < bytes_.size(); ++i)
       if (bytes_[i] > 0) std::memset(arrays[i], 0, bytes_[i] / parts);
+    readers_[reader].sent.assign(widths_.size(), Checksum());
     return false;
   }
   const auto& slot = slots_[readers_[reader].next % depth_];
   ++num_copying_;
   lock.unlock();
   for (std::size_t i = 0; i < bytes_.size(); ++i) {
-    const auto part = bytes_[i] / parts;
-    if (part > 0) std::memcpy(arrays[i], slot[i].data() + reader / copies * part, part);
+    const auto part = partOf(slot.arrays[i], reader / copies, parts);
+    if (!part.empty()) std::memcpy(arrays[i], part.data(), part.size());
   }
+  auto sent = sentTo(reader / copies, parts, slot);
   lock.lock();
   --num_copying_;
+  readers_[reader].sent = std::move(sent);
   ++readers_[reader].next;
   release();
   return true;
 }
 
+/// Batches that were pushed before any program was traced have the checksums of the whole.
+std::vector<Checksum> Infeed::sentTo(std::size_t part, std::size_t parts, const Slot& slot) const {
+  std::vector<Checksum> sent;
+  for (std::size_t i = 0; i < widths_.size(); ++i)
+    sent.push_back(slot.parts == parts
+                       ? slot.sums[i][part]
+                       : checksumOf(partOf(slot.arrays[i], part, parts), widths_[i]));
+  return sent;
+}
+
+void Infeed::check(std::size_t reader, std::span<const Checksum> arrived) const {
+  const std::lock_guard lock(mutex_);
+  const auto& own = readers_[reader];
+  if (std::ranges::equal(own.sent, arrived)) return;
+  std::size_t i = 0;
+  while (i < own.sent.size() && i < arrived.size() && own.sent[i] == arrived[i]) ++i;
+  throw FeedError(
+      "[infeed] needs batches that arrive as they were sent; got other bytes of array " +
+      std::to_string(i) + " of batch " + std::to_string(std::max<std::uint64_t>(own.next, 1) - 1) +
+      " on replica " + std::to_string(reader) +
+      ". Check the host's memory and its links to the device.");
+}
+
 void Infeed::awaitBatch(Lock& lock, const Reader& reader) {
-  const auto interrupted = [&] { return interrupts::count() != reader.interrupts; };
   const auto ready = [&] { return head_ > reader.next || state_ != State::kOpen; };
-  const auto start = Clock::now();
-  bool late = false;
-  while (!late && !ready() && !interrupted()) {
-    pushed_.wait_for(lock, kGlance, ready);
-    late = timeout_seconds_ > 0 && !ready() && secondsSince(start) > timeout_seconds_;
-  }
-  wait_seconds_ += secondsSince(start);
-  if (interrupted())
+  const auto wait = awaitOrInterrupt(lock, pushed_, ready, timeout_seconds_, reader.interrupts);
+  wait_seconds_ += wait.seconds;
+  if (wait.was_interrupted)
     throw FeedError("[infeed] got an interrupt (Ctrl-C) before batch " +
                     std::to_string(reader.next) + ". Run the program again.");
-  if (late)
+  if (!wait.is_ready)
     throw FeedError("[infeed] needs a batch within " + textOf(timeout_seconds_) +
                     " s; got none after batch " + std::to_string(reader.next) +
                     ". Make the data faster, or pass a longer timeout.");
@@ -188,6 +210,7 @@ void Infeed::failNow(const Reader& reader) const {
 }
 
 std::string Infeed::port(Call call, std::size_t readers, std::size_t copies) {
+  if (call == Call::kFetch || call == Call::kFetchOrStop) expected_parts_ = readers / copies;
   return ports::add(std::make_shared<Port>(shared_from_this(), call, readers, copies));
 }
 

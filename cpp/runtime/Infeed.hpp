@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -6,8 +7,10 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/Checksum.hpp"
 #include "runtime/HostPorts.hpp"
 
 namespace ipujax::runtime {
@@ -27,6 +30,9 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
 
   /// `bytes`: of each array of a batch. `depth`: batches that the ring holds.
   Infeed(std::vector<std::size_t> bytes, unsigned depth);
+
+  /// Takes checksums of batches from now on, for `check`. `widths`: bytes of each array's elements.
+  void verify(std::vector<std::size_t> widths) { widths_ = std::move(widths); }
 
   const std::vector<std::size_t>& bytes() const { return bytes_; }
 
@@ -60,8 +66,12 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   bool fetch(std::size_t reader, std::size_t copies, std::span<std::byte* const> arrays,
              bool stops);
 
-  enum class Call { kBegin, kFetch, kFetchOrStop };
-  /// What programs of so many readers call; registered. Operands: the reader's number (int32).
+  /// Throws FeedError unless these are the checksums of what the reader fetched last.
+  void check(std::size_t reader, std::span<const Checksum> arrived) const;
+
+  enum class Call { kBegin, kFetch, kFetchOrStop, kCheck };
+  /// What programs of so many readers call; registered. Operands: the reader's number (int32), and
+  /// of kCheck the checksums (uint32[arrays, 2]).
   /// Results: this number; of kFetchOrStop, a bool whether there was a batch; the arrays.
   std::string port(Call call, std::size_t readers, std::size_t copies);
 
@@ -70,19 +80,28 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   struct Reader {
     std::uint64_t next = 0;  // batch
     std::uint64_t run = 0;
-    std::uint64_t interrupts = 0;  // when the run began
+    std::uint64_t interrupts = 0;     // when the run began
+    std::vector<Checksum> sent = {};  // of each array, if they are verified
+  };
+  struct Slot {
+    std::vector<std::vector<std::byte>> arrays;
+    std::size_t parts = 0;                    // whose checksums these are
+    std::vector<std::vector<Checksum>> sums;  // [array][part]
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void awaitBatch(Lock& lock, const Reader& reader);
   [[noreturn]] void failNow(const Reader& reader) const;
+  std::vector<Checksum> sentTo(std::size_t part, std::size_t parts, const Slot& slot) const;
   void release();
   void stop(State state, std::string why);
 
   const std::vector<std::size_t> bytes_;
   const unsigned depth_;
-  std::vector<std::vector<std::vector<std::byte>>> slots_;  // [depth][array][bytes]
-  mutable std::mutex mutex_;  // guards what follows; slots are copied without it
+  std::vector<std::size_t> widths_;             // empty: nothing is verified
+  std::atomic<std::size_t> expected_parts_{1};  // of the programs that will fetch
+  std::vector<Slot> slots_;                     // [depth]
+  mutable std::mutex mutex_;                    // guards what follows; slots are copied without it
   std::condition_variable pushed_, freed_;
   std::vector<Reader> readers_;
   std::uint64_t head_ = 0, tail_ = 0;  // batches pushed, and released
