@@ -101,6 +101,7 @@ def test_long_sequences_of_any_range_have_exact_gradients(scale: float, near: fl
     counts = np.array([20, 0, 1, 13], np.int32)
     lengths = np.array([60, 60, 1, 40], np.int32)
     logs = np.asarray(jax.nn.log_softmax(logits * scale, -1))
+
     def loss(x: Any) -> Any:
         return ctc_loss_with_log_probs(x, labels, lengths, counts)
 
