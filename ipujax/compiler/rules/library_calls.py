@@ -25,6 +25,10 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "cholesky": ("codelets/Triangular.cpp",),
     "collectivePermute": _BETWEEN_REPLICAS,
     "copyRemoteBuffer": ("poplar.program.Copy",),
+    "ctcLoss": (
+        "popnn.ctc.calcLossAndGradientLogits",
+        "popnn.ctc.calcLossAndGradientLogProbabilities",
+    ),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),

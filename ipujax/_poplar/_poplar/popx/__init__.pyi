@@ -8,7 +8,7 @@ import typing
 
 import typing_extensions
 
-from ipujax._poplar._poplar import gcl, poplar, popops
+from ipujax._poplar._poplar import gcl, poplar, popnn, popops
 
 from . import expr
 
@@ -28,6 +28,7 @@ __all__: list[str] = [
     "cholesky",
     "collectivePermute",
     "copyRemoteBuffer",
+    "ctcLoss",
     "eig",
     "eigh",
     "expr",
@@ -281,6 +282,23 @@ def copyRemoteBuffer(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def ctcLoss(
+    graph: poplar.Graph,
+    out_type: poplar.Type,
+    data: poplar.Tensor,
+    labels: poplar.Tensor,
+    data_lengths: poplar.Tensor,
+    label_lengths: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    blank_class: typing.SupportsIndex,
+    plan: popnn.ctc.Plan,
+    are_logits: bool,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor:
+    """
+    The losses of ctc, without a gradient.
+    """
+
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
