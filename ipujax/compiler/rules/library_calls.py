@@ -25,6 +25,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "cholesky": ("codelets/Triangular.cpp",),
     "collectivePermute": _BETWEEN_REPLICAS,
     "copyRemoteBuffer": ("poplar.program.Copy",),
+    "dropoutBlock": ("poprand.bernoulli", "popops.dynamicSlice", "popops.map"),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),
