@@ -64,8 +64,8 @@ def dropout(
     Equal seeds, rates and shapes make equal masks. The gradient makes the mask again from the seed;
     nothing but the seed is kept for it. On IPUs the mask comes from the hardware's generator
     (Philox on the IPU Model), elsewhere from `jax.random.bernoulli`, so masks differ between
-    platforms. In a program that jit shards, each device makes its part of the one mask; in `ipu.pmap`
-    and `shard_map` each replica makes its own, for the seed that it gets.
+    platforms. In a program that jit shards, each device makes its part of the one mask; in
+    `ipu.pmap` and `shard_map` each replica makes its own, for the seed that it gets.
 
     Args:
         x: of a float dtype.

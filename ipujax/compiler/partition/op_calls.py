@@ -34,9 +34,10 @@ def numbered(operation: Any) -> Numbered | None:
             config = ir.DictAttr(attributes[name])
             if "config" in config and isinstance(config["config"], ir.StringAttr):
                 given = json.loads(config["config"].value)
-                if given.get("dimensions"):
-                    return Numbered(*given["dimensions"], bool(given.get("block_starts")))
-                return None
+                if not given.get("dimensions"):
+                    return None
+                operands, results = given["dimensions"]
+                return Numbered(operands, results, bool(given.get("block_starts")))
     return None
 
 
