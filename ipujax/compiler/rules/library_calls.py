@@ -29,6 +29,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
         "popnn.ctc.calcLossAndGradientLogits",
         "popnn.ctc.calcLossAndGradientLogProbabilities",
     ),
+    "dropoutBlock": ("poprand.bernoulli", "popops.dynamicSlice", "popops.map"),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),
