@@ -1,8 +1,10 @@
 #include "poputil/TileMapping.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/TileRegions.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace poputil {
@@ -19,6 +21,10 @@ std::size_t tileAt(std::size_t i, std::size_t num_tiles, unsigned offset, bool a
 
 unsigned leastElements(const Graph& graph, const Tensor& t) {
   return static_cast<unsigned>(128 / graph.getTarget().getTypeSize(t.elementType()));
+}
+
+unsigned vectorWidth(const Graph& graph, const Tensor& t) {
+  return graph.getTarget().getVectorWidth(t.elementType());
 }
 
 void checkIpu(const Graph& graph, unsigned ipu, const char* where) {
@@ -69,9 +75,8 @@ Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph,
 
 Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tensor& t,
                                                  unsigned offset, bool ascendingOrder) {
-  return calcLinearTileMapping(graph, t.shape(), leastElements(graph, t),
-                               graph.getTarget().getVectorWidth(t.elementType()), offset,
-                               ascendingOrder);
+  return calcLinearTileMapping(graph, t.shape(), leastElements(graph, t), vectorWidth(graph, t),
+                               offset, ascendingOrder);
 }
 
 void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
@@ -88,6 +93,14 @@ void mapTensorLinearly(Graph& graph, const Tensor& t) {
   if (auto* variable = graph.impl().variableOfAll(*t.view())) {
     variable->map =
         graph.impl().linearMap(variable->type, variable->elements, graph.physicalTiles());
+  } else if (t.view()->isContiguous()) {
+    const auto part = graph.impl().linearMap(t.numElements(), graph.physicalTiles(),
+                                             {leastElements(graph, t), vectorWidth(graph, t)});
+    const auto first = static_cast<std::uint64_t>(t.view()->offset);
+    auto regions = part->regions;
+    for (auto& region : regions) region.begin += first;
+    auto& map = graph.impl().variables[t.view()->variable].map;
+    map = ipujax::engine::withRegions(map, std::move(regions), first + part->elements);
   } else {
     graph.setTileMapping(t, calcLinearTileMapping(graph, t));
   }
