@@ -27,6 +27,7 @@ ROOMS = (
     "graphcore_target_access",
     "popsparse",
     "popfloat",
+    "popsys",
     "gcl",
     "pvti",
     "pva",

@@ -280,7 +280,9 @@ Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target,
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
 Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
-    : Graph(target.createVirtualTarget(numIPUs, target.getTilesPerIPU()), r) {}
+    : Graph(target.createVirtualTarget(numIPUs ? numIPUs : target.getNumIPUs(),
+                                       target.getTilesPerIPU()),
+            r) {}
 Graph::Graph(const Device& device, unsigned numIPUs, replication_factor r)
     : Graph(device.getTarget(), numIPUs, r) {}
 

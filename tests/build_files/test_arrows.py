@@ -27,6 +27,7 @@ CPP_RANKS = {
     "gccs": 4,
     "popsparse": 5,
     "popfloat": 5,
+    "popsys": 5,
     "popnn": 5,
     "popx": 6,
     "backends": 7,
