@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "embedded/AlignedBytes.hpp"
+#include "embedded/Sharding.hpp"
 #include "runtime/Program.hpp"
 
 namespace ipujax::embedded {
@@ -20,7 +21,11 @@ struct Leaf {
   std::int32_t slot =
       -1;  ///< of the program's inputs or outputs; -1: the program has no use for it
   bool is_stored = false;  ///< the file has its elements, and callers do not pass it
+  Sharding sharding{};     ///< over the program's replicas
 };
+
+/// Of all of its elements; 0 for an argument that the program has no use for.
+std::size_t bytesOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs);
 
 struct Entry {
   std::string key;

@@ -16,8 +16,7 @@ namespace ipujax::embedded {
 namespace {
 
 Tensor tensorOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs) {
-  const std::size_t bytes = leaf.slot < 0 ? 0 : specs[static_cast<std::size_t>(leaf.slot)].bytes;
-  return {leaf.name, leaf.dtype, leaf.shape, bytes};
+  return {leaf.name, leaf.dtype, leaf.shape, bytesOf(leaf, specs)};
 }
 
 std::vector<Tensor> arguments(const Package& package, bool stored) {

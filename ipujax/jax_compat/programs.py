@@ -19,12 +19,12 @@ def read_compile_options(options: bytes) -> Any:
     return _jax.CompileOptions.ParseFromString(options)
 
 
-def write_compile_options(compiler_options: Mapping[str, Any]) -> bytes:
-    """A CompileOptionsProto for one device."""
+def write_compile_options(compiler_options: Mapping[str, Any], num_devices: int = 1) -> bytes:
+    """A CompileOptionsProto for devices over which one program is sharded."""
     from jaxlib import _jax
 
     options = _jax.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
+    options.num_replicas, options.num_partitions = 1, num_devices
     options.env_option_overrides = list(compiler_options.items())
     return bytes(options.SerializeAsString())
 

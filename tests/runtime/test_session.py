@@ -269,7 +269,7 @@ def test_programs_of_jit_that_call_python_are_refused(tmp_path: Path):
     x = jnp.ones(3)
     sealed = jax.jit(noisy).lower(x).compile()._executable.xla_executable.serialize()
     sealed = sealed[sealed.index(b"IPUJAXEX") :]
-    leaf = ("x", "float32", (3,), 0, False)
+    leaf = ("x", "float32", (3,), 0, False, (), ())
     structure = json.dumps({"parameters": ["x"], "arguments": [0], "result": 0})
     embedded.write_package(
         str(tmp_path / "a"), "noisy", structure, [leaf], [leaf], [], [], [], sealed, []
