@@ -7,8 +7,10 @@
 if(IPUJAX_BUILD_WHEEL)
   set(runtime_folder ipujax/embedded/)
   set(runtime_install)
+  set(runtime_blas "$ORIGIN/../../../scipy_openblas32/lib")
 else()
   set(runtime_folder)
+  set(runtime_blas "${OPENBLAS_LIB_DIR}")
   set(runtime_install COMPONENT runtime EXCLUDE_FROM_ALL)
 endif()
 set_source_files_properties(cpp/embedded/CInterface.cpp PROPERTIES COMPILE_OPTIONS
@@ -26,16 +28,13 @@ if(NOT IPUJAX_SANITIZE)
 endif()
 set_target_properties(ipujax_runtime PROPERTIES
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map
-  INSTALL_RPATH "$ORIGIN;$ORIGIN/../../../scipy_openblas32/lib;${OPENBLAS_LIB_DIR}")
+  INSTALL_RPATH "$ORIGIN;${runtime_blas}")
 if(IPUJAX_BUILD_WHEEL)
   set_target_properties(ipujax_runtime PROPERTIES EXCLUDE_FROM_ALL OFF)
 endif()
-target_include_directories(ipujax_runtime INTERFACE
-  $<INSTALL_INTERFACE:${runtime_folder}include>)
 
-install(TARGETS ipujax_runtime EXPORT ipujax-runtime-targets LIBRARY
-  DESTINATION ${runtime_folder}lib ${runtime_install})
-install(EXPORT ipujax-runtime-targets NAMESPACE ipujax:: FILE ipujax-runtime-config.cmake
+install(TARGETS ipujax_runtime LIBRARY DESTINATION ${runtime_folder}lib ${runtime_install})
+install(FILES cmake/ipujax-runtime-config.cmake
   DESTINATION ${runtime_folder}lib/cmake/ipujax-runtime ${runtime_install})
 install(FILES cpp/embedded/ipujax_runtime.h DESTINATION ${runtime_folder}include
   ${runtime_install})

@@ -20,7 +20,7 @@ def widths(specs: Specs) -> list[int]:
         FeedError: a dtype of less than a byte, whose bytes differ between host and device.
     """
     for spec in specs:
-        if jax.dtypes.issubdtype(spec.dtype, jnp.integer) and jnp.iinfo(spec.dtype).bits < 8:
+        if jnp.issubdtype(spec.dtype, jnp.integer) and jnp.iinfo(spec.dtype).bits < 8:
             raise FeedError(
                 f"[infeed] needs elements of whole bytes to verify them; got {spec.dtype}. Pass "
                 "int8 and cast it on the device, or verify=False."

@@ -111,15 +111,12 @@ def batch_norm(
     shape[axis] = x.shape[axis]
     dims = tuple(d for d in range(x.ndim) if d != axis)
     replicas = 1
-    if replica_group_size == "option":
-        replica_group_size = from_environment().norms.batch_norm_replica_group_size
-    if replica_group_size != 1:
-        replicas = resolve("nn.batch_norm", axis_name, replica_group_size).size
+    size = _group_size(replica_group_size)
+    if size != 1:
+        replicas = resolve("nn.batch_norm", axis_name, size).size
 
     def over_replicas(values: Any) -> Any:
-        if replica_group_size == 1:
-            return values
-        return cross_replica_mean(values, replica_group_size, axis_name=axis_name)
+        return values if size == 1 else cross_replica_mean(values, size, axis_name=axis_name)
 
     if training and x.size:
         stable = is_stable(use_stable_statistics)
@@ -135,6 +132,12 @@ def batch_norm(
     if beta is not None:
         whitened = whitened + jnp.asarray(beta, x.dtype).reshape(shape)
     return whitened, state
+
+
+def _group_size(given: int | Literal["option"] | None) -> int | None:
+    if given == "option":
+        return from_environment().norms.batch_norm_replica_group_size
+    return given
 
 
 def _statistics(
