@@ -38,25 +38,6 @@ struct Plan {
   std::vector<std::size_t> shape;
 };
 
-std::vector<std::size_t> commonShape(const std::vector<Tensor>& ts) {
-  std::vector<std::size_t> shape;
-  for (const auto& t : ts) {
-    const auto& s = t.shape();
-    if (s.size() > shape.size()) shape.insert(shape.begin(), s.size() - shape.size(), 1);
-    const std::size_t lead = shape.size() - s.size();
-    for (std::size_t d = 0; d < s.size(); ++d) {
-      auto& common = shape[lead + d];
-      if (common == 1)
-        common = s[d];
-      else if (s[d] != 1 && s[d] != common)
-        throw poputil::poplibs_error("[popops::map] needs shapes that broadcast together; got " +
-                                     ts.front().shapeToString() + " and " + t.shapeToString() +
-                                     ". Reshape or broadcast an operand.");
-    }
-  }
-  return shape;
-}
-
 Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Tensor>& ts) {
   if (ts.empty() || exprs.empty())
     throw poputil::poplibs_error(
@@ -67,7 +48,7 @@ Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Te
   Plan plan;
   std::vector<std::size_t> kept;
   plan.program = compileExpr(exprs, types).withoutUnusedInputs(kept);
-  plan.shape = commonShape(ts);
+  plan.shape = broadcastShape(ts);
   for (auto i : kept) {
     Tensor t = ts[i];
     t.broadcastToMatch(plan.shape);
@@ -110,6 +91,25 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
   ipujax::engine::emit(graph, prog, std::move(spec), debug);
 }
 }  // namespace
+
+std::vector<std::size_t> broadcastShape(const std::vector<Tensor>& ts) {
+  std::vector<std::size_t> shape;
+  for (const auto& t : ts) {
+    const auto& s = t.shape();
+    if (s.size() > shape.size()) shape.insert(shape.begin(), s.size() - shape.size(), 1);
+    const std::size_t lead = shape.size() - s.size();
+    for (std::size_t d = 0; d < s.size(); ++d) {
+      auto& common = shape[lead + d];
+      if (common == 1)
+        common = s[d];
+      else if (s[d] != 1 && s[d] != common)
+        throw poputil::poplibs_error("[popops::map] needs shapes that broadcast together; got " +
+                                     ts.front().shapeToString() + " and " + t.shapeToString() +
+                                     ". Reshape or broadcast an operand.");
+    }
+  }
+  return shape;
+}
 
 std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                         const std::vector<Tensor>& ts, poplar::program::Sequence& prog,
