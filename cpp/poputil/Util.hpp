@@ -7,6 +7,7 @@
 
 #include "poplar/Device.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/MetadataCreation.hpp"
 #include "poplar/Program.hpp"
 #include "poplar/Quarter.hpp"
 #include "poplar/Target.hpp"
@@ -14,6 +15,10 @@
 #include "poputil/VertexTemplates.hpp"
 
 namespace poputil {
+
+// Where SDK 3.0 had them.
+using poplar::createConstantMetadataTensor;
+using poplar::createVariableMetadataTensor;
 
 /// Joins neighbours: regions that begin where the one before ends.
 void mergeAdjacentRegions(std::vector<poplar::Interval>& regions);

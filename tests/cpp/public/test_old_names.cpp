@@ -3,6 +3,7 @@
 #include <popsys/CycleCount.hpp>
 #include <popsys/CycleStamp.hpp>
 #include <popsys/codelets.hpp>
+#include <poputil/Util.hpp>
 #include <poputil/cyclesTables.hpp>
 #include <sstream>
 
@@ -125,4 +126,15 @@ TEST(a_layer_names_its_products) {
 
 TEST(tables_of_estimators_are_those_of_the_graph) {
   CHECK_EQ(computeCycles(true) - computeCycles(false), 8.0 * 50 * 6 * 6);
+}
+
+TEST(metadata_of_quarters_is_made_by_poputil_too) {
+  Fixture f;
+  const Tensor fixed =
+      poputil::createConstantMetadataTensor(f.graph, QuarterMetadata::Format::F143, 2);
+  const Tensor set =
+      poputil::createVariableMetadataTensor(f.graph, QuarterMetadata::Format::F152, -3);
+  CHECK(fixed.elementType() == QUARTER_METADATA && set.elementType() == QUARTER_METADATA);
+  CHECK(f.graph.isConstant(fixed.getVarRegions()[0].var));
+  CHECK(!f.graph.isConstant(set.getVarRegions()[0].var));
 }
