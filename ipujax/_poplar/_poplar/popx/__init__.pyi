@@ -28,6 +28,7 @@ __all__: list[str] = [
     "cholesky",
     "collectivePermute",
     "copyRemoteBuffer",
+    "dropoutBlock",
     "eig",
     "eigh",
     "expr",
@@ -281,6 +282,17 @@ def copyRemoteBuffer(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def dropoutBlock(
+    graph: poplar.Graph,
+    seed: poplar.Tensor,
+    input: poplar.Tensor,
+    starts: poplar.Tensor,
+    mask_shape: collections.abc.Sequence[typing.SupportsIndex],
+    keep_probability: typing.SupportsFloat | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
