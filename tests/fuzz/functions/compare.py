@@ -127,7 +127,7 @@ def forward(function: Function, arrays: Any) -> Function | None:
 
     def tangents(*xs: Any) -> Any:
         of_floats, given = _of_floats(_weighted(function), xs, floats)
-        return jax.jvp(of_floats, given, [jnp.cos(x) for x in given])
+        return jax.jvp(of_floats, given, tuple(jnp.cos(x) for x in given))
 
     return tangents if floats else None
 
@@ -138,7 +138,7 @@ def hessian_product(function: Function, arrays: Any) -> Function | None:
     def product(*xs: Any) -> Any:
         of_floats, given = _of_floats(_weighted(function), xs, floats)
         slopes = jax.grad(of_floats, tuple(range(len(given))))
-        return jax.jvp(slopes, given, [jnp.cos(x) for x in given])[1]
+        return jax.jvp(slopes, given, tuple(jnp.cos(x) for x in given))[1]
 
     return product if floats else None
 
