@@ -106,10 +106,11 @@ resume: build ## kill trainings COUNT (50) times at random moments; each must re
 verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
 	$(PY) -m tests.stages.verdicts
 
-conformance: build ## run JAX's harnesses and optax's tests, compare with the CPU
+conformance: build ## run JAX's harnesses, tests of optax and of flax, compare with the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
 	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
+	$(PY) -m ipujax conformance --suite flax
 
 libraries: build $(LIBRARIES_VENV)/.set-up ## install libraries built on JAX, run programs of each on IPU and CPU
 	$(LIBRARIES_VENV)/bin/python -m tests.libraries $(if $(ONLY),--only $(ONLY))
