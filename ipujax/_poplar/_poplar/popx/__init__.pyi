@@ -29,6 +29,7 @@ __all__: list[str] = [
     "collectivePermute",
     "copyRemoteBuffer",
     "ctcLoss",
+    "dropoutBlock",
     "eig",
     "eigh",
     "expr",
@@ -299,6 +300,17 @@ def ctcLoss(
     The losses of ctc, without a gradient.
     """
 
+def dropoutBlock(
+    graph: poplar.Graph,
+    seed: poplar.Tensor,
+    input: poplar.Tensor,
+    starts: poplar.Tensor,
+    mask_shape: collections.abc.Sequence[typing.SupportsIndex],
+    keep_probability: typing.SupportsFloat | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
