@@ -1,6 +1,5 @@
 #include "embedded/Device.hpp"
 
-#include <charconv>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -29,22 +28,11 @@ const runtime::Program& runnable(const runtime::Program& program) {
   return program;
 }
 
-std::int64_t targetNumber(const Description& description, std::string_view key,
-                          std::int64_t otherwise) {
-  for (const Entry& entry : description.target) {
-    std::int64_t number = 0;
-    const char* const end = entry.value.data() + entry.value.size();
-    if (entry.key == key && std::from_chars(entry.value.data(), end, number).ptr == end)
-      return number;
-  }
-  return otherwise;
-}
-
 std::unique_ptr<runtime::Session> openOnDevice(const Package& package) {
   const Description& description = package.description();
   runtime::DevicePlace place{.first_ipu = 0,
-                             .num_ipus = targetNumber(description, "ipus_per_device", 1),
-                             .tiles_per_ipu = targetNumber(description, "num_tiles", 0)};
+                             .num_ipus = numberOf(description.target, "ipus_per_device", 1),
+                             .tiles_per_ipu = numberOf(description.target, "num_tiles", 0)};
   const runtime::Program& program = runnable(package.program());
   runtime::DeviceStates devices;
   for (std::uint32_t r = 0; r < program.signature().num_replicas; ++r) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -154,6 +155,17 @@ void verifyLeaves(const std::vector<Leaf>& leaves, const runtime::Signature& sig
 }
 
 }  // namespace
+
+std::int64_t numberOf(const std::vector<Entry>& entries, std::string_view key,
+                      std::int64_t otherwise) {
+  for (const Entry& entry : entries) {
+    std::int64_t number = 0;
+    const char* const end = entry.value.data() + entry.value.size();
+    const auto read = std::from_chars(entry.value.data(), end, number);
+    if (entry.key == key && read.ec == std::errc() && read.ptr == end && number >= 0) return number;
+  }
+  return otherwise;
+}
 
 std::size_t bytesOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs) {
   if (leaf.slot < 0) return 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "embedded/AlignedBytes.hpp"
@@ -31,6 +32,10 @@ struct Entry {
   std::string key;
   std::string value;
 };
+
+/// The entry's value, where it is a number that is not negative; else another.
+std::int64_t numberOf(const std::vector<Entry>& entries, std::string_view key,
+                      std::int64_t otherwise);
 
 /// All that a file says of its program.
 struct Description {

@@ -137,6 +137,7 @@ class Precompiled:
         options: compiler options that are not at their defaults.
         target: the machine and the device that it is for.
         executable: sealed bytes of the program alone.
+        timeout: seconds that a run may take in a session that has none of its own; None: any time.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Precompiled:
     options: Mapping[str, str]
     target: Mapping[str, str]
     executable: bytes
+    timeout: float | None = None
 
     def save(self, file: str | Path, weights: Mapping[str, Any] | None = None) -> None:
         """Writes the program to a file, which appears whole or not at all.
@@ -181,12 +183,15 @@ class Precompiled:
                 text,
                 arguments,
                 [leaf.in_file() for leaf in self.results],
-                list(self.options.items()),
+                list(self.options.items()) + self._runtime_options(),
                 list(versions().items()),
                 list(self.target.items()),
                 self.executable,
                 [stored[i] for i in sorted(stored) if self.arguments[i].slot >= 0],
             )
+
+    def _runtime_options(self) -> list[tuple[str, str]]:
+        return [] if self.timeout is None else [("timeout_us", str(round(self.timeout * 1e6)))]
 
     def _stored(self, weights: dict[str, Any]) -> dict[int, np.ndarray]:
         stored: dict[int, np.ndarray] = {}

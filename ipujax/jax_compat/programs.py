@@ -79,8 +79,10 @@ def exported_like(
     code: bytes,
     arguments: Sequence[Any],
     results: Sequence[Any],
+    platforms: tuple[str, ...] = (),
 ) -> jax.export.Exported:
-    """A portable artifact as an exported function of arrays, for the platforms of another one.
+    """A portable artifact as an exported function of arrays, for these platforms, or for those of
+    another one.
 
     JAX's public functions export only what JAX traced itself.
     """
@@ -109,6 +111,7 @@ def exported_like(
         "mlir_module_serialized": code,
         "module_kept_var_idx": tuple(range(len(takes))),
         "_get_vjp": None,
+        "platforms": platforms or exported.platforms,
     }
     known = {field.name for field in dataclasses.fields(exported)}
     return dataclasses.replace(exported, **{k: v for k, v in changes.items() if k in known})
