@@ -1,14 +1,57 @@
 #include "popops/Gather.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "popops/DynamicSlice.hpp"
+#include "popops/ElementWise.hpp"
+#include "popops/Expr.hpp"
 #include "popops/internal/Gather.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
 
 using poplar::Tensor;
+
+namespace {
+
+/// The start indices with zeros for those whose windows do not lie inside `input`.
+Tensor insideOrZero(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
+                    const internal::GatherDims& dims, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext) {
+  const auto vector_dim = static_cast<unsigned>(dims.index_vector_dim);
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < dims.start_index_map.size(); ++i) {
+    const auto d = static_cast<unsigned>(dims.start_index_map[i]);
+    const auto last = static_cast<unsigned>(
+        input.dim(d) - static_cast<std::size_t>(dims.slice_sizes[static_cast<std::size_t>(d)]));
+    const Tensor part =
+        vector_dim == indices.rank() ? indices : indices.slice(i, i + 1, vector_dim);
+    const auto isInside = expr::PlaceHolder(1) <= expr::Const(last);
+    parts.push_back(map(graph, expr::Select(expr::PlaceHolder(1), expr::Const(0U), isInside),
+                        {part.reinterpret(poplar::UNSIGNED_INT)}, prog, debugContext));
+  }
+  return vector_dim == indices.rank() ? parts[0] : concat(parts, vector_dim);
+}
+
+/// Whether insideOrZero can read these; internal::gather says what is wrong with others.
+bool areIndices(const Tensor& input, const Tensor& indices, const internal::GatherDims& dims) {
+  const auto vector_dim = static_cast<std::size_t>(dims.index_vector_dim);
+  const bool is_int =
+      indices.elementType() == poplar::INT || indices.elementType() == poplar::UNSIGNED_INT;
+  if (!is_int || indices.numElements() == 0 || vector_dim > indices.rank() ||
+      dims.start_index_map.empty() || dims.slice_sizes.size() != input.rank() ||
+      dims.start_index_map.size() !=
+          (vector_dim == indices.rank() ? 1 : indices.dim(static_cast<unsigned>(vector_dim))))
+    return false;
+  return std::ranges::all_of(dims.start_index_map, [&](auto d) {
+    const auto at = static_cast<std::size_t>(d);
+    return at < input.rank() &&
+           static_cast<std::size_t>(dims.slice_sizes[at]) <= input.dim(static_cast<unsigned>(at));
+  });
+}
+
+}  // namespace
 
 Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                          const std::vector<std::size_t>& operandShape, unsigned axis,
@@ -58,7 +101,10 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
   dims.slice_sizes.assign(sliceSizes.begin(), sliceSizes.end());
   dims.collapsed_slice_dims.assign(collapsedSliceDims.begin(), collapsedSliceDims.end());
   dims.start_index_map.assign(startIndexMap.begin(), startIndexMap.end());
-  return internal::gather(graph, input, indices, dims, prog, debugContext);
+  const Tensor starts = areIndices(input, indices, dims)
+                            ? insideOrZero(graph, input, indices, dims, prog, debugContext)
+                            : indices;
+  return internal::gather(graph, input, starts, dims, prog, debugContext);
 }
 
 }  // namespace popops

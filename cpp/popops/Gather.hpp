@@ -37,7 +37,8 @@ poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                                  std::vector<unsigned> startIndexMap,
                                  const poplar::DebugContext& debugContext = {});
 
-/// XLA's gather without batching dimensions; see popx::gather. Start indices are clamped.
+/// XLA's gather without batching dimensions; see popx::gather. A start index whose window
+/// does not lie inside the input is 0.
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
                       const poplar::Tensor& indices, std::size_t indexVectorDim,
                       const std::vector<std::size_t>& offsetDims,

@@ -58,6 +58,48 @@ Tensor constantOf(Graph& graph, const Tensor& t, T val, padding::MappingMethod m
   return constant;
 }
 
+/// A constant for `count` slices of `kept` along dim, each where the edge slice lies.
+template <class T>
+Tensor constantNextTo(Graph& graph, const Tensor& kept, const Tensor& edge, std::ptrdiff_t count,
+                      unsigned dim, T val) {
+  auto shape = kept.shape();
+  shape[dim] = static_cast<std::size_t>(std::max<std::ptrdiff_t>(count, 0));
+  const Tensor made = graph.addConstant(kept.elementType(), shape, val, "pad");
+  graph.setTileMapping(made, 0);
+  if (edge.numElements() == 0) return made;
+  const auto mapping = graph.getTileMapping(edge, false);
+  for (std::size_t i = 0; i < shape[dim]; ++i) {
+    const Tensor slice = made.slice(i, i + 1, dim).flatten();
+    for (unsigned tile = 0; tile < mapping.size(); ++tile)
+      for (const auto& region : mapping[tile]) graph.setTileMapping(slice.slice(region), tile);
+  }
+  return made;
+}
+
+template <class T>
+Tensor withConstant(Graph& graph, const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper,
+                    unsigned dim, T val, padding::MappingMethod method) {
+  if (method != padding::MappingMethod::EDGE)
+    return withConstant(t, lower, upper, dim, constantOf(graph, t, val, method));
+  const Tensor kept = truncated(t, lower, upper, dim);
+  const std::size_t n = kept.dim(dim);
+  return concat({constantNextTo(graph, kept, kept.slice(0, n > 0, dim), lower, dim, val), kept,
+                 constantNextTo(graph, kept, kept.slice(n - (n > 0), n, dim), upper, dim, val)},
+                dim);
+}
+
+template <class T>
+Tensor withConstants(Graph& graph, const Tensor& t, const Padding& lower, const Padding& upper,
+                     T val, padding::MappingMethod method) {
+  if (method != padding::MappingMethod::EDGE)
+    return pad(graph, t, lower, upper, constantOf(graph, t, val, method), method);
+  checkLengths(t, lower, upper);
+  Tensor padded = t;
+  for (unsigned d = 0; d < t.rank(); ++d)
+    padded = withConstant(graph, padded, lower[d], upper[d], d, val, method);
+  return padded;
+}
+
 }  // namespace
 
 Tensor pad(Graph&, const Tensor& t, const Padding& lower, const Padding& upper, const Tensor& val,
@@ -74,12 +116,12 @@ Tensor pad(Graph&, const Tensor& t, const Padding& lower, const Padding& upper, 
 
 Tensor pad(Graph& graph, const Tensor& t, const Padding& lower, const Padding& upper, float val,
            padding::MappingMethod method) {
-  return pad(graph, t, lower, upper, constantOf(graph, t, val, method), method);
+  return withConstants(graph, t, lower, upper, val, method);
 }
 
 Tensor pad(Graph& graph, const Tensor& t, const Padding& lower, const Padding& upper, int val,
            padding::MappingMethod method) {
-  return pad(graph, t, lower, upper, constantOf(graph, t, val, method), method);
+  return withConstants(graph, t, lower, upper, val, method);
 }
 
 Tensor pad(Graph&, const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim,
@@ -89,12 +131,12 @@ Tensor pad(Graph&, const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, 
 
 Tensor pad(Graph& graph, const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim,
            float val, padding::MappingMethod method) {
-  return withConstant(t, lower, upper, dim, constantOf(graph, t, val, method));
+  return withConstant(graph, t, lower, upper, dim, val, method);
 }
 
 Tensor pad(Graph& graph, const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim,
            int val, padding::MappingMethod method) {
-  return withConstant(t, lower, upper, dim, constantOf(graph, t, val, method));
+  return withConstant(graph, t, lower, upper, dim, val, method);
 }
 
 Tensor pad(const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim,

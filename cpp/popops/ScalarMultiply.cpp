@@ -10,7 +10,9 @@ using poplar::Tensor;
 
 Tensor scalarMultiply(poplar::Graph& graph, const Tensor& a, const Tensor& b,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-                      const poplar::OptionFlags& /*options*/) {
+                      const poplar::OptionFlags& options) {
+  if (a.numElements() == 1 && a.elementType() == poplar::FLOAT && b.elementType() == poplar::HALF)
+    return scalarMultiply(graph, b, a, prog, debugContext, options);
   const bool mixed = a.elementType() == poplar::HALF && b.elementType() == poplar::FLOAT;
   if (b.numElements() != 1 || (!mixed && a.elementType() != b.elementType()))
     throw poputil::poplibs_error(
@@ -29,6 +31,10 @@ void scalarMultiplyInplace(poplar::Graph& graph, const Tensor& a, const Tensor& 
                            poplar::program::Sequence& prog,
                            const poplar::DebugContext& debugContext,
                            const poplar::OptionFlags& options) {
+  if (a.elementType() != poplar::HALF && a.elementType() != b.elementType())
+    throw poputil::poplibs_error("[popops::scalarMultiplyInplace] needs the type of b in a; got " +
+                                 a.elementType().toString() + " and " + b.elementType().toString() +
+                                 ". Multiply out of place.");
   const auto made = scalarMultiply(graph, a, b, prog, debugContext, options);
   prog.add(poplar::program::Copy(made, a));
 }

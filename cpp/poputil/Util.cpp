@@ -44,15 +44,17 @@ std::vector<std::size_t> partSizes(std::size_t total, const Limits& limits) {
   return sizes;
 }
 
-/// Cuts sequences of regions into parts of the sizes given.
+/// Cuts sequences of regions into parts of the sizes given, with no more than `longest` elements in
+/// a sequence (or in a region, if not by_sequence).
 std::vector<std::vector<Regions>> cut(const std::vector<Regions>& sequences,
-                                      const std::vector<std::size_t>& sizes,
-                                      std::size_t longest_region) {
+                                      const std::vector<std::size_t>& sizes, std::size_t longest,
+                                      bool by_sequence) {
   std::vector<std::vector<Regions>> parts(sizes.size());
   std::size_t part = 0;
   std::size_t room = sizes.empty() ? 0 : sizes[0];
   for (const Regions& sequence : sequences) {
     bool is_new = true;
+    std::size_t used = 0;
     for (const Interval& region : sequence) {
       std::size_t at = region.begin();
       while (at < region.end()) {
@@ -60,7 +62,10 @@ std::vector<std::vector<Regions>> cut(const std::vector<Regions>& sequences,
           room = sizes[++part];
           is_new = true;
         }
-        const std::size_t n = std::min({room, region.end() - at, longest_region});
+        if (by_sequence && used == longest) is_new = true;
+        if (is_new) used = 0;
+        const std::size_t n = std::min({room, region.end() - at, longest - used});
+        if (by_sequence) used += n;
         if (std::exchange(is_new, false)) parts[part].emplace_back();
         parts[part].back().emplace_back(at, at + n);
         at += n;
@@ -71,9 +76,12 @@ std::vector<std::vector<Regions>> cut(const std::vector<Regions>& sequences,
   return parts;
 }
 
-std::vector<std::vector<Regions>> split(const std::vector<Regions>& regions, const Limits& limits) {
-  return cut(regions, partSizes(intervalSequenceNumElements(regions), limits),
-             limits.longest_region);
+std::vector<std::vector<Regions>> split(const std::vector<Regions>& regions, const Limits& limits,
+                                        bool by_sequence) {
+  std::size_t longest = std::max<std::size_t>(1, limits.longest_region);
+  if (by_sequence && longest > limits.grain) longest -= longest % limits.grain;
+  return cut(regions, partSizes(intervalSequenceNumElements(regions), limits), longest,
+             by_sequence);
 }
 
 }  // namespace
@@ -99,17 +107,20 @@ std::vector<std::vector<Regions>> splitRegions(const std::vector<Regions>& regio
                                                unsigned minElementsPerPartition,
                                                unsigned maxElementsPerPartition,
                                                unsigned maxElementsPerRegion) {
-  return split(regions, {std::max(1u, grainSize), std::max(1u, maxPartitions),
-                         minElementsPerPartition, maxElementsPerPartition, maxElementsPerRegion});
+  return split(regions,
+               {std::max(1u, grainSize), std::max(1u, maxPartitions), minElementsPerPartition,
+                maxElementsPerPartition, maxElementsPerRegion},
+               true);
 }
 
 std::vector<Regions> splitRegions(const Regions& regions, unsigned grainSize,
                                   unsigned maxPartitions, unsigned minElementsPerPartition,
                                   unsigned maxElementsPerPartition, unsigned maxElementsPerRegion) {
   std::vector<Regions> parts;
-  for (auto& part :
-       splitRegions(std::vector<Regions>{regions}, grainSize, maxPartitions,
-                    minElementsPerPartition, maxElementsPerPartition, maxElementsPerRegion))
+  for (auto& part : split({regions},
+                          {std::max(1u, grainSize), std::max(1u, maxPartitions),
+                           minElementsPerPartition, maxElementsPerPartition, maxElementsPerRegion},
+                          false))
     parts.push_back(std::move(part.front()));
   return parts;
 }

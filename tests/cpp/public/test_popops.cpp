@@ -9,6 +9,7 @@
 #include <popops/ElementWiseUtil.hpp>
 #include <popops/EncodingConstants.hpp>
 #include <popops/Fill.hpp>
+#include <popops/Gather.hpp>
 #include <popops/GatherStatistics.hpp>
 #include <popops/HostSliceTensor.hpp>
 #include <popops/Loop.hpp>
@@ -17,6 +18,7 @@
 #include <popops/Operation.hpp>
 #include <popops/Pad.hpp>
 #include <popops/Rearrange.hpp>
+#include <popops/ScalarMultiply.hpp>
 #include <popops/ScaledAdd.hpp>
 #include <popops/Scatter.hpp>
 #include <popops/SequenceSlice.hpp>
@@ -403,4 +405,46 @@ TEST(slices_at_constant_offsets) {
   popops::multiUpdateAdd(f.graph, sum, rows, at, scale, 0, f.prog);
   CHECK(f.run(concat(rows.flatten(), sum.flatten())) ==
         (std::vector<float>{5, 6, 1, 2, 5, 6, 1.5f, 3, 3, 4, 10, 12}));
+}
+
+TEST(constant_padding_lies_where_its_edge_lies_when_asked) {
+  using Method = popops::padding::MappingMethod;
+  for (const bool is_int : {false, true}) {
+    Fixture f(4);
+    const Tensor t =
+        is_int ? f.constant<int>({2, 2}, {1, 2, 3, 4}) : f.constant<float>({2, 2}, {1, 2, 3, 4});
+    for (unsigned i = 0; i < 4; ++i) f.graph.setTileMapping(t.flatten()[i], i);
+    const Tensor padded = is_int ? popops::pad(f.graph, t, {1, 0}, {0, 2}, 7, Method::EDGE)
+                                 : popops::pad(f.graph, t, {1, 0}, {0, 2}, 7.0f, Method::EDGE);
+    for (unsigned row = 0; row < 3; ++row)
+      for (unsigned column = 0; column < 4; ++column) {
+        const unsigned tile = 2 * (row < 2 ? 0 : 1) + std::min(column, 1U);
+        CHECK_EQ(f.graph.getTileMapping(padded[row][column])[tile].size(), 1U);
+      }
+    CHECK(f.run(popops::cast(f.graph, padded, FLOAT, f.prog)) ==
+          (std::vector<float>{7, 7, 7, 7, 1, 2, 7, 7, 3, 4, 7, 7}));
+  }
+}
+
+TEST(scalars_and_halves_multiply_in_either_order) {
+  Fixture f;
+  const Tensor a = f.constant<float>({3}, {1, -2, 4}, HALF);
+  const Tensor b = f.constant<float>({1}, {0.5f});
+  const Tensor product = popops::scalarMultiply(f.graph, b, a, f.prog);
+  CHECK(product.elementType() == HALF && product.shape() == a.shape());
+  CHECK_THROWS(popops::scalarMultiplyInplace(f.graph, b, a, f.prog), "scalarMultiplyInplace");
+  popops::scalarMultiplyInplace(f.graph, a, b, f.prog);
+  CHECK(f.run(popops::cast(f.graph, concat(product, a), FLOAT, f.prog)) ==
+        (std::vector<float>{0.5f, -1, 2, 0.5f, -1, 2}));
+}
+
+TEST(gathers_read_index_0_for_windows_outside) {
+  Fixture f;
+  const Tensor t = f.constant<int>({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const Tensor at = f.constant<int>({4, 2}, {2, 7, 2, 1, -1, 1, 2147483647, 0});
+  const Tensor one = popops::gather(f.graph, t, at, 1, {1, 2}, {1, 1}, {}, {0, 1}, f.prog);
+  const Tensor row = f.constant<int>({2}, {3, 1});
+  const Tensor rows = popops::gather(f.graph, t, row, 1, {1}, {1, 3}, {0}, {0}, f.prog);
+  CHECK(f.run<int>(concat(one.flatten(), rows.flatten())) ==
+        (std::vector<int>{7, 8, 2, 1, 1, 2, 3, 4, 5, 6}));
 }

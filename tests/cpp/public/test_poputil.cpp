@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <optional>
 #include <poplar/OptionFlags.hpp>
@@ -230,4 +231,20 @@ TEST(metadata_of_quarters_scale_casts) {
     CHECK(f.run(popops::cast(f.graph, back, poplar::FLOAT, f.prog)) ==
           (std::vector<float>{8, -16, 48}));
   }
+}
+
+TEST(sequences_of_regions_have_at_most_so_many_elements) {
+  const auto sizes = [](const std::vector<std::vector<poplar::Interval>>& part) {
+    std::vector<std::size_t> n;
+    for (const auto& sequence : part) {
+      n.push_back(0);
+      for (const auto& region : sequence) n.back() += region.size();
+    }
+    return n;
+  };
+  const std::vector<std::vector<poplar::Interval>> regions{{{0, 30}, {40, 61}}, {{70, 80}}};
+  const auto parts = poputil::splitRegions(regions, 4, 1, 0, UINT_MAX, 22);
+  CHECK_EQ(parts.size(), 1U);
+  CHECK(sizes(parts[0]) == (std::vector<std::size_t>{20, 20, 11, 10}));
+  CHECK(parts[0][1] == (std::vector<poplar::Interval>{{20, 30}, {40, 50}}));
 }
