@@ -165,3 +165,12 @@ TEST(several_tiles_are_stamped) {
   const auto first = f.run<unsigned>(concat(stamps));
   CHECK(first[0] <= first[2] && first[1] == 0 && first[3] == 0);
 }
+
+TEST(an_array_in_braces_is_of_its_elements) {
+  const std::vector<unsigned> zeros(4, 7);
+  Fixture f;
+  const Tensor t = f.graph.addVariable(UNSIGNED_INT, {4}, VariableMappingMethod::LINEAR);
+  f.graph.setInitialValue(t, ArrayRef{zeros});
+  CHECK(f.run<unsigned>(t) == zeros);
+  CHECK_EQ((ArrayRef<std::vector<unsigned>>{zeros, zeros}).size(), 2U);
+}
