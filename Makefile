@@ -16,6 +16,9 @@ TEST_JOBS ?= $(shell echo $$(($(JOBS) < 4 ? $(JOBS) : 4)))
 # The environment of `make libraries`; it uses the extension in the source tree.
 LIBRARIES_VENV ?= $(VENV)-libraries
 
+# The environment of `make interop`, likewise.
+INTEROP_VENV ?= $(VENV)-interop
+
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
@@ -39,7 +42,7 @@ $(1)/bin/python -m pip install -q -r $(1)/requirements.txt
 $(1)/bin/python .ci/dev_environment.py link
 endef
 
-.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries resume lint format types stubs docs asan tsan wheel clean
+.PHONY: help setup build sdk sdkplugin runtime demo test tiny cpp bench changes fuzz sweep mutants verdicts conformance libraries interop resume lint format types stubs docs asan tsan wheel clean
 
 help: ## print this list
 	@echo "ipujax: JAX on Graphcore IPUs. Targets:"
@@ -88,7 +91,7 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 changes: build ## make each change of docs/add-an-op.md in a copy of the tree, build and run it
 	$(PYTEST) -m "rebuild or not rebuild" tests/docs/test_add_an_op.py tests/changes
 
-fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, pipelines
+fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, pipelines, functions
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 200), in random shapes and modes
@@ -106,16 +109,24 @@ resume: build ## kill trainings COUNT (50) times at random moments; each must re
 verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
 	$(PY) -m tests.stages.verdicts
 
-conformance: build ## run JAX's harnesses and optax's tests, compare with the CPU
+conformance: build ## run JAX's harnesses, tests of optax and of flax, compare with the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
 	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
+	$(PY) -m ipujax conformance --suite flax
 
 libraries: build $(LIBRARIES_VENV)/.set-up ## install libraries built on JAX, run programs of each on IPU and CPU
 	$(LIBRARIES_VENV)/bin/python -m tests.libraries $(if $(ONLY),--only $(ONLY))
 
 $(LIBRARIES_VENV)/.set-up: pyproject.toml .ci/dev_environment.py
 	$(call install,$(LIBRARIES_VENV),libraries)
+	@touch $@
+
+interop: build $(INTEROP_VENV)/.set-up ## install torch, grain, tf.data and others, test what passes between them and IPUs
+	$(INTEROP_VENV)/bin/python -m pytest tests/interop tests/jax_compat/test_dlpack.py
+
+$(INTEROP_VENV)/.set-up: pyproject.toml .ci/dev_environment.py
+	$(call install,$(INTEROP_VENV),interop)
 	@touch $@
 
 lint: $(SETUP) ## check style: ruff, clang-format
@@ -147,7 +158,7 @@ tsan: $(SETUP) ## run C++ threading tests under the thread sanitizer
 	.ci/sanitize.sh thread build/tsan $(PY)
 
 wheel: $(SETUP) ## build the wheel into dist/
-	$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	$(if $(CACHE),CMAKE_CXX_COMPILER_LAUNCHER=ccache )$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist .
 
 clean: ## remove build products, keep .venv
 	rm -rf build dist ipujax/_poplar/*.so ipujax/_poplar/include .pytest_cache .mypy_cache .ruff_cache

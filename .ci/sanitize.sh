@@ -23,11 +23,11 @@ command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 targets=()
 only=()
 if [ $extension = OFF ]; then
-  mapfile -t targets < <(cd tests/cpp && for test in {engine,gcl,poplar}/test_*.cpp; do
+  mapfile -t targets < <(cd tests/cpp && for test in {engine,gcl,poplar,runtime}/test_*.cpp; do
     name=${test%.cpp}
     echo "tests/${name/\//_}"
   done)
-  only=(-k "engine/ or gcl/ or poplar/")
+  only=(-k "engine/ or gcl/ or poplar/ or runtime/")
 fi
 [ -n "${MUTANTS:-}" ] && targets=(tests/mutants)
 "$bin/cmake" --build "$build" -j "${JOBS:-$(nproc)}" ${targets:+--target "${targets[@]}"}

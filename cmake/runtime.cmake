@@ -3,6 +3,16 @@
 # them is not.
 #   cmake --build build/release --target ipujax_runtime
 #   cmake --install build/release --component runtime --prefix <folder>     (make runtime)
+# Wheels have it as ipujax/embedded, which ipujax.runtime.folder() names.
+if(IPUJAX_BUILD_WHEEL)
+  set(runtime_folder ipujax/embedded/)
+  set(runtime_install)
+  set(runtime_blas "$ORIGIN/../../../scipy_openblas32/lib")
+else()
+  set(runtime_folder)
+  set(runtime_blas "${OPENBLAS_LIB_DIR}")
+  set(runtime_install COMPONENT runtime EXCLUDE_FROM_ALL)
+endif()
 set_source_files_properties(cpp/embedded/CInterface.cpp PROPERTIES COMPILE_OPTIONS
   -fvisibility=default)
 add_library(ipujax_runtime SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_embedded>
@@ -18,11 +28,13 @@ if(NOT IPUJAX_SANITIZE)
 endif()
 set_target_properties(ipujax_runtime PROPERTIES
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map
-  INSTALL_RPATH "$ORIGIN;${OPENBLAS_LIB_DIR}")
-target_include_directories(ipujax_runtime INTERFACE $<INSTALL_INTERFACE:include>)
+  INSTALL_RPATH "$ORIGIN;${runtime_blas}")
+if(IPUJAX_BUILD_WHEEL)
+  set_target_properties(ipujax_runtime PROPERTIES EXCLUDE_FROM_ALL OFF)
+endif()
 
-install(TARGETS ipujax_runtime EXPORT ipujax-runtime-targets LIBRARY DESTINATION lib
-  COMPONENT runtime EXCLUDE_FROM_ALL)
-install(EXPORT ipujax-runtime-targets NAMESPACE ipujax:: FILE ipujax-runtime-config.cmake
-  DESTINATION lib/cmake/ipujax-runtime COMPONENT runtime EXCLUDE_FROM_ALL)
-install(FILES cpp/embedded/ipujax_runtime.h DESTINATION include COMPONENT runtime EXCLUDE_FROM_ALL)
+install(TARGETS ipujax_runtime LIBRARY DESTINATION ${runtime_folder}lib ${runtime_install})
+install(FILES cmake/ipujax-runtime-config.cmake
+  DESTINATION ${runtime_folder}lib/cmake/ipujax-runtime ${runtime_install})
+install(FILES cpp/embedded/ipujax_runtime.h DESTINATION ${runtime_folder}include
+  ${runtime_install})

@@ -204,8 +204,13 @@ def _take_effect(before: IPUConfig, after: IPUConfig, reset: bool) -> None:
         _wait_for_programs()
         jax.extend.backend.clear_backends()
         attached.detach()
-    elif before.compile != after.compile and jax_compat.backends_exist():
+    elif _of_programs(before) != _of_programs(after) and jax_compat.backends_exist():
         jax.clear_caches()
+
+
+def _of_programs(config: IPUConfig) -> tuple[Any, ...]:
+    """What programs are traced and compiled with."""
+    return config.compile, config.norms
 
 
 def _wait_for_programs() -> None:

@@ -74,6 +74,7 @@ void bindFeeds(py::module_& m) {
   using Call = Infeed::Call;
   py::class_<Infeed, std::shared_ptr<Infeed>>(feeds, "Infeed")
       .def(py::init<Sizes, unsigned>(), "bytes"_a, "depth"_a)
+      .def("verify", &Infeed::verify, "widths"_a)
       .def("wait_for_room", &Infeed::waitForRoom, free)
       .def("push", &push, "arrays"_a)
       .def("end", &Infeed::end, free)
@@ -91,6 +92,10 @@ void bindFeeds(py::module_& m) {
             return self.port(stops ? Call::kFetchOrStop : Call::kFetch, readers, copies);
           },
           "readers"_a, "copies"_a, "stops"_a)
+      .def(
+          "check_port",
+          [](Infeed& self, std::size_t readers) { return self.port(Call::kCheck, readers, 1); },
+          "readers"_a)
       .def_property_readonly("pushed", [](Infeed& self) { return self.stats().pushed; })
       .def_property_readonly("fetched", [](Infeed& self) { return self.stats().fetched; })
       .def_property_readonly("wait_seconds",
@@ -100,6 +105,9 @@ void bindFeeds(py::module_& m) {
       .def("take", &take)
       .def("wait_for_item", &Outfeed::waitForItem, "seconds"_a, free)
       .def("clear", &Outfeed::clear)
+      .def("set_bound", &Outfeed::setBound, "bytes"_a, "seconds"_a)
+      .def("close", &Outfeed::close, "why"_a, free)
+      .def_property_readonly("wait_seconds", &Outfeed::waitSeconds)
       .def(
           "begin_port",
           [](Outfeed& self, std::size_t writers) {

@@ -15,16 +15,22 @@ namespace ipujax::runtime {
 
 /// What programs hand out while they run. Writers (the replicas of a program) give a part each; an
 /// item is complete once it has all parts, in the writers' order.
+///
+/// Items that nobody takes are bounded: where another would not fit, the program waits until some
+/// are taken, and fails after a time. One item always fits.
 class Outfeed : public std::enable_shared_from_this<Outfeed> {
  public:
   /// `keeps_last`: a complete item replaces all earlier ones.
   explicit Outfeed(bool keeps_last) : keeps_last_(keeps_last) {}
 
+  /// `bytes`: of items at most, 0: no bound. `seconds` a program waits for room; 0: for ever.
+  void setBound(std::size_t bytes, double seconds);
+
   // Called by programs.
 
   /// A run begins: what an earlier one left incomplete is dropped.
   void begin(std::size_t writer, std::size_t writers);
-  void push(std::size_t writer, std::span<const HostArray> arrays,
+  void push(std::size_t writer, std::size_t writers, std::span<const HostArray> arrays,
             std::span<const std::size_t> bytes);
 
   // Called by any thread.
@@ -37,6 +43,10 @@ class Outfeed : public std::enable_shared_from_this<Outfeed> {
   bool waitForItem(double seconds);
   /// Drops everything.
   void clear();
+  /// Nobody takes items any more: programs that find no room get an error with this reason.
+  void close(std::string why);
+  /// Seconds that programs waited for room.
+  double waitSeconds() const;
 
   enum class Call { kBegin, kPush };
   /// What programs of so many writers call; registered. Operands: the writer's number (int32), and
@@ -51,16 +61,26 @@ class Outfeed : public std::enable_shared_from_this<Outfeed> {
   struct Writer {
     std::uint64_t next = 0;  // item
     std::uint64_t run = 0;
+    std::uint64_t interrupts = 0;  // when the run began
   };
+  using Lock = std::unique_lock<std::mutex>;
+
+  const Writer& own(std::size_t writer, std::size_t writers) const;
+  bool hasRoom(const Writer& writer, std::size_t item_bytes) const;
+  void awaitRoom(Lock& lock, std::size_t writer, std::size_t writers, std::size_t item_bytes);
   bool hasItem() const { return !items_.empty() && items_.front().missing == 0; }
 
   const bool keeps_last_;
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable completed_;
+  std::condition_variable completed_, freed_;
   std::vector<Writer> writers_{1};
   std::deque<Item> items_;
   std::uint64_t first_ = 0;  // number of the first of items_
   std::uint64_t run_ = 0, first_of_run_ = 0;
+  std::size_t max_bytes_ = 0;
+  double timeout_seconds_ = 0, wait_seconds_ = 0;
+  bool is_closed_ = false;
+  std::string why_;
 };
 
 }  // namespace ipujax::runtime

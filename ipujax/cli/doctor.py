@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGES = ("ipujax", "jax", "jaxlib", "numpy", "scipy-openblas32")
 
@@ -106,17 +107,39 @@ CHECKS: dict[str, Callable[[], str]] = {
 }
 
 
-def run(arguments: argparse.Namespace) -> int:
-    del arguments
-    failed = 0
+class Outcome(NamedTuple):
+    """What a check found."""
+
+    check: str
+    passed: bool
+    message: str
+
+
+def outcomes() -> Iterator[Outcome]:
+    """Runs the checks, one after another; every kind of failure is an outcome."""
     for name, check in CHECKS.items():
         try:
-            print(f"ok    {name:12} {check()}")
-        # Every kind of failure is reported, and the next check runs.
+            yield Outcome(name, True, check())
         except Exception as error:
-            failed += 1
             first = (str(error).splitlines() or [""])[0]
-            print(f"FAIL  {name:12} {type(error).__name__}: {first}")
-        sys.stdout.flush()
-    print("all checks passed" if not failed else f"{failed} of {len(CHECKS)} checks failed")
+            yield Outcome(name, False, f"{type(error).__name__}: {first}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    found = []
+    for outcome in outcomes():
+        found.append(outcome)
+        if not arguments.json:
+            verdict = "ok  " if outcome.passed else "FAIL"
+            print(f"{verdict}  {outcome.check:12} {outcome.message}", flush=True)
+    failed = sum(not outcome.passed for outcome in found)
+    if arguments.json:
+        checks = [outcome._asdict() for outcome in found]
+        print(json.dumps({"passed": not failed, "checks": checks}, indent=2))
+    else:
+        print("all checks passed" if not failed else f"{failed} of {len(CHECKS)} checks failed")
     return 1 if failed else 0

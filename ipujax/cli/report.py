@@ -12,6 +12,7 @@ from ipujax.cli.installation import check_installation
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
 from ipujax.reporting.document import load_report
+from ipujax.reporting.figures import figures
 from ipujax.reporting.model import Report
 
 
@@ -23,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         help="write a file instead: .html, and of one report also .json or .trace.json",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the figures and groups as JSON, not as tables"
     )
     parser.add_argument(
         "--option",
@@ -39,7 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     shown = report.compare(_report(arguments.other, options)) if arguments.other else report
     if arguments.output:
         shown.save(arguments.output)
-    else:
+    if arguments.json:
+        print(figures(shown))
+    elif not arguments.output:
         print(shown)
     return 0
 

@@ -100,20 +100,20 @@ class FloatingPointOptions:
 
 @dataclass(frozen=True)
 class NormOptions:
-    """Norms of `ipu.nn`."""
+    """Norms of `ipu.nn`, read where they are traced."""
 
     use_stable_statistics: bool = option(
         False,
-        "Subtract the mean before the variance is computed.",
+        "Norms of ipu.nn that are not told otherwise subtract the mean before the variance is "
+        "computed.",
         "IPUJAX_USE_STABLE_STATISTICS",
-        no_effect="the norms of ipu.nn take use_stable_statistics=; others are plain operations",
     )
     batch_norm_replica_group_size: int = option(
         1,
-        "Replicas whose batches share statistics.",
+        "Consecutive replicas that share statistics, in each ipu.nn.batch_norm that is not told "
+        "otherwise.",
         "IPUJAX_BATCH_NORM_REPLICA_GROUP_SIZE",
         bounds=(1, 2**16),
-        no_effect="pass replica_group_size= to ipu.nn.batch_norm",
     )
 
 

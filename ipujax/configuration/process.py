@@ -124,9 +124,8 @@ class TrainingOptions:
     )
     verified_transfers: bool = option(
         False,
-        "Check what crosses the link to the host.",
+        "Compare checksums of what each ipu.Infeed that is not told otherwise sends to the device.",
         "IPUJAX_VERIFIED_TRANSFERS",
-        no_effect="arrays on the model never cross a link; hardware checks its own",
     )
     process_count: int = option(
         0,

@@ -164,8 +164,9 @@ class StreamOptions:
         bounds=(-1.0, 1_000_000.0),
     )
     prefetch_depth: int = option(
-        1,
-        "Batches that the host sends ahead; 0: the IPU waits the host's latency for arguments.",
+        2,
+        "Batches that the host sends ahead, in each ipu.Infeed that is not told otherwise; 0: the "
+        "IPU waits the host's latency for arguments.",
         "IPUJAX_PREFETCH_DEPTH",
         bounds=(0, 1024),
     )

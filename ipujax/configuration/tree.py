@@ -88,7 +88,6 @@ class CompileConfig(
     CopyOptions,
     ScheduleOptions,
     LibraryOptions,
-    NormOptions,
     FloatingPointOptions,
     ProductOptions,
     FitOptions,
@@ -97,7 +96,7 @@ class CompileConfig(
 
 
 @dataclass(frozen=True)
-class ProcessConfig(TrainingOptions, ProcessOptions):
+class ProcessConfig(TrainingOptions, NormOptions, ProcessOptions):
     """What concerns the process, and what functions of ipujax take as arguments."""
 
 
@@ -124,7 +123,7 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
     "fitting": (FitOptions, "compile"),
     "products": (ProductOptions, "compile"),
     "floating_point": (FloatingPointOptions, "compile"),
-    "norms": (NormOptions, "compile"),
+    "norms": (NormOptions, "process"),
     "libraries": (LibraryOptions, "compile"),
     "scheduling": (ScheduleOptions, "compile"),
     "copies": (CopyOptions, "compile"),

@@ -47,10 +47,7 @@ def dataset_benchmark(
 
     def take() -> int:
         leaves, _ = leaves_of(_next(batches))
-        if do_memcpy:
-            for leaf in leaves:
-                np.copy(leaf)
-        return sum(leaf.nbytes for leaf in leaves)
+        return _bytes_of(leaves, do_memcpy)
 
     return _measure(take, number_of_epochs, elements_per_epoch, print_stats)
 
@@ -85,12 +82,16 @@ def infeed_benchmark(
         arrays = fetch()
         if arrays is None:
             raise _ended()
-        if do_memcpy:
-            for array in arrays:
-                np.copy(array)
-        return sum(array.nbytes for array in arrays)
+        return _bytes_of(arrays, do_memcpy)
 
     return _measure(take, number_of_epochs, elements_per_epoch, print_stats)
+
+
+def _bytes_of(arrays: list[np.ndarray], copies: bool) -> int:
+    if copies:
+        for array in arrays:
+            np.copy(array)
+    return sum(array.nbytes for array in arrays)
 
 
 def _next(batches: Iterator[Any]) -> Any:

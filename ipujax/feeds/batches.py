@@ -42,7 +42,12 @@ def leaves_of(batch: Any) -> tuple[list[np.ndarray], Any]:
 
 
 def _array(leaf: Any) -> np.ndarray:
-    array = np.asarray(leaf)
+    try:
+        array = np.asarray(leaf)
+    except TypeError:  # torch's bfloat16, which NumPy lacks
+        if not hasattr(leaf, "__dlpack__"):
+            raise
+        array = np.asarray(jax.dlpack.from_dlpack(leaf))
     if array.dtype == object or array.dtype.kind in "SUMm":
         raise FeedError(
             f"[infeed] needs arrays of numbers; got {type(leaf).__name__} of dtype {array.dtype}. "

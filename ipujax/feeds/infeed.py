@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
-import signal
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,21 +11,14 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ipujax import jax_compat
+from ipujax import config, jax_compat
 from ipujax.errors import FeedError
-from ipujax.feeds import ports
+from ipujax.feeds import at_exit, checksums, ports
 from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, part_of, specs_of
 from ipujax.feeds.ports import Replicas, replicas_here
 
-#: Feeds that are open: closed when Python exits, so that no program waits for them.
-_open: weakref.WeakSet[Infeed] = weakref.WeakSet()
-
 #: What an iterator gives at its end.
 _NONE = object()
-
-#: Set when Python exits. A thread that then asks for the GIL is ended by Python, which must not
-#: happen inside the extension.
-_ending = threading.Event()
 
 
 class Infeed:
@@ -56,13 +46,17 @@ class Infeed:
     Args:
         data: an iterable of batches (a list, a generator, `tf.data.Dataset`, a `DataLoader` of
             torch or grain, `ipujax.data.Loader`), or a function that returns one.
-        prefetch_depth: batches that may wait in the ring; 1 or more.
+        prefetch_depth: batches that may wait in the ring; 1 or more. None: as the option of that
+            name in force, of which 0 is taken as 1.
         axes: names of the mapped axes that split batches; None: all.
         sharding: a `NamedSharding` whose first entry says over which mesh axes batches are split,
             for loops outside of `shard_map`.
         timeout: seconds that a program waits for a batch before it fails; None: for ever.
         position: the first batch: those before it are skipped, by the data's own `skip` if they
             have it.
+        verify: the device computes a checksum of each array that it fetched, and the program fails
+            at the step where it is not that of the array that was made. None: as the option
+            `verified_transfers` in force.
     Raises:
         FeedError: no batch, a batch unlike the first, or one that cannot be split.
 
@@ -79,12 +73,17 @@ class Infeed:
         self,
         data: Data,
         *,
-        prefetch_depth: int = 2,
+        prefetch_depth: int | None = None,
         axes: str | Sequence[Any] | None = None,
         sharding: NamedSharding | None = None,
         timeout: float | None = None,
         position: int = 0,
+        verify: bool | None = None,
     ):
+        if prefetch_depth is None:
+            prefetch_depth = max(1, config.from_environment().compile.prefetch_depth)
+        if verify is None:
+            verify = config.from_environment().process.verified_transfers
         if prefetch_depth < 1:
             raise FeedError(
                 f"[infeed] needs a prefetch_depth of 1 or more; got {prefetch_depth}. Use 2, so "
@@ -96,6 +95,7 @@ class Infeed:
         self._sharding = sharding
         self._timeout = timeout
         self._first = position
+        self._verifies = verify
         self._ring: Any = None
         self._thread: threading.Thread | None = None
         self._ports: dict[Any, jax_compat.Port] = {}
@@ -210,12 +210,20 @@ class Infeed:
     def _fetch_here(self, cursor: Any) -> tuple[Any, Any]:
         here = replicas_here(self._split_over())
         cursor, *batch = jax_compat.call_port(self._port(here, "fetch"), cursor)
-        return cursor, batch
+        return self._checked(here, cursor, batch), batch
 
     def _fetch_or_stop_here(self, cursor: Any) -> tuple[Any, Any, Any]:
         here = replicas_here(self._split_over())
         cursor, found, *batch = jax_compat.call_port(self._port(here, "stop"), cursor)
-        return cursor, found, batch
+        return self._checked(here, cursor, batch), found, batch
+
+    def _checked(self, here: Replicas, cursor: Any, batch: list[Any]) -> Any:
+        """The cursor, once what arrived has been compared with what was sent."""
+        if not self._verifies or not batch:
+            return cursor
+        return jax_compat.call_port(self._port(here, "check"), cursor, checksums.of_arrays(batch))[
+            0
+        ]
 
     def _port(self, here: Replicas, call: str) -> jax_compat.Port:
         """One for each kind of call and number of replicas, as long as the feed lives."""
@@ -223,6 +231,8 @@ class Infeed:
             parts = [part_of(spec, here.parts, here.axes) for spec in self._specs]
             if call == "begin":
                 made = ports.make(self, self._ring.begin_port(here.count))
+            elif call == "check":
+                made = ports.make(self, self._ring.check_port(here.count))
             else:
                 id_ = self._ring.fetch_port(here.count, here.copies, call == "stop")
                 made = ports.make(self, id_, parts, has_flag=call == "stop")
@@ -281,16 +291,14 @@ class Infeed:
             self._make_ring(leaves, tree)
         else:
             check_same(self._first, leaves, tree, self._specs, self._tree)
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            ports.native().watch_interrupts()
+        ports.watch_interrupts()
         self._ring.push(list(map(ports.bytes_of, leaves)))
         produce = functools.partial(
             _produce, self._ring, iterator, self._first + 1, self._specs, self._tree
         )
         self._thread = threading.Thread(target=produce, name="ipujax infeed", daemon=True)
         self._thread.start()
-        _open.add(self)
-        _close_at_exit()
+        at_exit.close(self, self._ring.close, "infeed")
 
     def _end_at_once(self) -> None:
         """There is no batch from this position on; the first of all says what they are like."""
@@ -308,6 +316,8 @@ class Infeed:
         self._specs, self._tree = specs_of(leaves), tree
         self._ring = ports.native().Infeed([x.nbytes for x in leaves], self._depth)
         self._ring.set_timeout(self._timeout or 0.0)
+        if self._verifies:
+            self._ring.verify(checksums.widths(self._specs))
 
     def __del__(self) -> None:
         if getattr(self, "_ring", None) is not None:
@@ -327,7 +337,7 @@ def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first:
                 break
             leaves, tree = leaves_of(batch)
             check_same(number, leaves, tree, specs, first)
-            if _ending.is_set():
+            if at_exit.ending.is_set():
                 return
             ring.push(list(map(ports.bytes_of, leaves)))
             number += 1
@@ -340,7 +350,7 @@ def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first:
             f"[infeed] needs data that can be read to their end; got {type(error).__name__} for "
             f"batch {number}: {error}. Correct the iterator, and call restart()."
         )
-    if not _ending.is_set():
+    if not at_exit.ending.is_set():
         ring.fail(why) if why else ring.end()
 
 
@@ -354,24 +364,3 @@ def _first_entry(sharding: NamedSharding) -> tuple[Any, ...]:
         )
     entry = spec[0] if spec else None
     return () if entry is None else entry if isinstance(entry, tuple) else (entry,)
-
-
-@functools.cache
-def _close_at_exit() -> None:
-    """Programs that still wait for a batch would keep Python from ending.
-
-    Registered after the extension's own handler, which waits for programs, so it runs before.
-    """
-    atexit.register(_close_all)
-
-
-def _close_all() -> None:
-    _ending.set()
-    feeds = list(_open)
-    for feed in feeds:
-        feed._ring.close(
-            "[infeed] needs Python; got an interpreter that is ending. Stop feeds before."
-        )
-    for feed in feeds:
-        if feed._thread is not None:
-            feed._thread.join(timeout=0.2)  # it may hang in the user's iterator

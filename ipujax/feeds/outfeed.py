@@ -12,7 +12,7 @@ from jax import lax
 
 from ipujax import jax_compat
 from ipujax.errors import FeedError, check_choice
-from ipujax.feeds import ports
+from ipujax.feeds import at_exit, ports
 from ipujax.feeds.ports import Replicas, replicas_here
 
 ALL, LAST, SUM, FINAL = "all", "last", "sum", "final"
@@ -30,12 +30,20 @@ class Outfeed:
             on the device, and the sum goes to the host at the end. "final": the last step's result
             goes to the host at the end.
         every: of "all" and "last": only the result of every so many steps.
+        max_bytes: of results that wait on the host to be taken; None: no bound. Where another does
+            not fit, the program waits until some are taken. One always fits.
+        timeout: seconds that a program waits for that before it fails; None: for ever.
+
+    A reader that is slower than the program makes it wait: take results by `items` while it runs.
+    Results that are taken after the program must fit into `max_bytes`. What was handed out before
+    an error stays there.
 
     Results of the replicas of `jax.shard_map` and `ipujax.pmap` are stacked: they get a new
     dimension, after that of the steps.
 
     Raises:
-        FeedError: an unknown mode, or nothing to take.
+        FeedError: an unknown mode, a bound that is not positive, or nothing to take.
+        JaxRuntimeError: where the program runs: nobody took its results in time.
 
     Source: `IPUOutfeedQueue` of Graphcore's TensorFlow; `OutputMode` of PopTorch.
 
@@ -47,16 +55,30 @@ class Outfeed:
         1.0 [8. 4. 2.]
     """
 
-    def __init__(self, mode: str = ALL, *, every: int = 1):
+    def __init__(
+        self,
+        mode: str = ALL,
+        *,
+        every: int = 1,
+        max_bytes: int | None = 2**30,
+        timeout: float | None = 60.0,
+    ):
         check_choice("outfeed", "mode", mode, MODES, FeedError)
         if every < 1 or (every > 1 and mode not in (ALL, LAST)):
             raise FeedError(
                 f"[outfeed] needs every=1, or more where mode is all or last; got {every} with "
                 f"{mode!r}. Pass another mode."
             )
+        if (max_bytes is not None and max_bytes < 1) or (timeout is not None and timeout <= 0):
+            raise FeedError(
+                f"[outfeed] needs max_bytes of 1 or more and a timeout above 0; got {max_bytes} "
+                f"and {timeout}. Pass None for no bound."
+            )
         self.mode = mode
         self.every = every
         self._queue = ports.native().Outfeed(mode != ALL)
+        self._queue.set_bound(max_bytes or 0, timeout or 0.0)
+        at_exit.close(self, self._queue.close, "outfeed")
         self._ports: dict[Any, jax_compat.Port] = {}
         self._tree: Any = None
         self._specs: tuple[jax.ShapeDtypeStruct, ...] = ()
@@ -105,10 +127,16 @@ class Outfeed:
         """Drops what is there."""
         self._queue.clear()
 
+    @property
+    def wait_seconds(self) -> float:
+        """Time in which programs waited for results to be taken."""
+        return self._queue.wait_seconds
+
     # What loops use.
 
     def begin(self) -> jax.Array:
         """The cursor at the beginning of a run."""
+        ports.watch_interrupts()
         here = replicas_here()
         if ("begin", here.count) not in self._ports:
             id_ = self._queue.begin_port(here.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,9 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.api.collectives import cross_replica_mean
 from ipujax.api.replicas import AxisName, resolve
+from ipujax.config import from_environment
 from ipujax.errors import ConfigError
+from ipujax.nn.group_norm import is_stable
 
 jax_compat.hide_frames(__file__)
 
@@ -62,8 +64,8 @@ def batch_norm(
     channels_axis: int = -1,
     epsilon: float = 1e-3,
     momentum: float = 0.99,
-    use_stable_statistics: bool = False,
-    replica_group_size: int | None = 1,
+    use_stable_statistics: bool | None = None,
+    replica_group_size: int | Literal["option"] | None = "option",
     axis_name: AxisName | None = None,
 ) -> tuple[jax.Array, BatchNormState]:
     """Normalises each channel over the batch and the field: (x - mean) / deviation * gamma + beta.
@@ -82,9 +84,11 @@ def batch_norm(
         momentum: the new state is momentum * old + (1 - momentum) * the batch's statistics. The
             variance that goes into it is the unbiased estimate, as in TensorFlow.
         use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
-            square of the mean, which is faster, and loses digits where the mean is large.
+            square of the mean, which is faster, and loses digits where the mean is large; None: as
+            the option of that name.
         replica_group_size: statistics are those of the batches of this many consecutive replicas of
-            `ipu.pmap`, `jax.pmap` or `shard_map`; 1: of each replica's own batch; None: of all.
+            `ipu.pmap`, `jax.pmap` or `shard_map`; 1: of each replica's own batch; None: of all;
+            "option": as the option `batch_norm_replica_group_size`, which is 1 unless it is set.
         axis_name: the axis of the replicas; by default the enclosing mapped one.
     Returns:
         an array of the shape and dtype of x, and the new state.
@@ -107,17 +111,17 @@ def batch_norm(
     shape[axis] = x.shape[axis]
     dims = tuple(d for d in range(x.ndim) if d != axis)
     replicas = 1
-    if replica_group_size != 1:
-        replicas = resolve("nn.batch_norm", axis_name, replica_group_size).size
+    size = _group_size(replica_group_size)
+    if size != 1:
+        replicas = resolve("nn.batch_norm", axis_name, size).size
 
     def over_replicas(values: Any) -> Any:
-        if replica_group_size == 1:
-            return values
-        return cross_replica_mean(values, replica_group_size, axis_name=axis_name)
+        return values if size == 1 else cross_replica_mean(values, size, axis_name=axis_name)
 
     if training and x.size:
+        stable = is_stable(use_stable_statistics)
         count = replicas * (x.size // x.shape[axis])
-        mean, variance = _statistics(x, dims, shape, use_stable_statistics, over_replicas)
+        mean, variance = _statistics(x, dims, shape, stable, over_replicas)
         state = _moved(state, mean, variance * (count / max(count - 1, 1)), momentum)
     else:
         mean, variance = state
@@ -128,6 +132,12 @@ def batch_norm(
     if beta is not None:
         whitened = whitened + jnp.asarray(beta, x.dtype).reshape(shape)
     return whitened, state
+
+
+def _group_size(given: int | Literal["option"] | None) -> int | None:
+    if given == "option":
+        return from_environment().norms.batch_norm_replica_group_size
+    return given
 
 
 def _statistics(

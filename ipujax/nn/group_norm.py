@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -157,6 +158,13 @@ GROUP_NORM = Op(
 )
 
 
+def is_stable(use_stable_statistics: bool | None) -> bool:
+    """What a norm does, given its argument: None is the option in force."""
+    if use_stable_statistics is None:
+        return from_environment().norms.use_stable_statistics
+    return bool(use_stable_statistics)
+
+
 def group_norm(
     x: jax.Array,
     gamma: Parameter = None,
@@ -166,7 +174,7 @@ def group_norm(
     channels_axis: int = -1,
     epsilon: float = 1e-6,
     strided_channel_grouping: bool = True,
-    use_stable_statistics: bool = False,
+    use_stable_statistics: bool | None = None,
 ) -> jax.Array:
     """Normalises groups of channels of each batch element: (x - mean) / deviation * gamma + beta.
 
@@ -184,7 +192,8 @@ def group_norm(
         strided_channel_grouping: channel c is in group c % groups, which is faster on IPUs; False:
             in group c // (C / groups), as other libraries have it.
         use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
-            square of the mean, which is faster, and loses digits where the mean is large.
+            square of the mean, which is faster, and loses digits where the mean is large; None: as
+            the option of that name.
     Returns:
         an array of the shape and dtype of x.
     Raises:
@@ -215,7 +224,7 @@ def group_norm(
         groups=groups,
         epsilon=float(epsilon),
         strided=bool(strided_channel_grouping),
-        stable=bool(use_stable_statistics),
+        stable=is_stable(use_stable_statistics),
     )
     return y.reshape(x.shape)
 
@@ -227,7 +236,7 @@ def instance_norm(
     *,
     channels_axis: int = -1,
     epsilon: float = 1e-6,
-    use_stable_statistics: bool = False,
+    use_stable_statistics: bool | None = None,
 ) -> jax.Array:
     """Normalises each channel of each batch element: `group_norm` with a group for each channel.
 
@@ -270,7 +279,7 @@ def layer_norm(
     *,
     axis: int | Sequence[int] = -1,
     epsilon: float = 1e-6,
-    use_stable_statistics: bool = False,
+    use_stable_statistics: bool | None = None,
 ) -> jax.Array:
     """Normalises over some dimensions: (x - mean) / deviation * gamma + beta.
 
@@ -311,7 +320,7 @@ def layer_norm(
         groups=1,
         epsilon=float(epsilon),
         strided=True,
-        stable=bool(use_stable_statistics),
+        stable=is_stable(use_stable_statistics),
     )
     return jnp.moveaxis(y.reshape(moved.shape), ends, axes)
 

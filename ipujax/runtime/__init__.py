@@ -3,6 +3,7 @@
 Importing it does not import JAX; arrays are NumPy's.
 """
 
+from ipujax.runtime.folder import folder as folder
 from ipujax.runtime.session import Batcher as Batcher
 from ipujax.runtime.session import Run as Run
 from ipujax.runtime.session import Session as Session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -152,8 +153,13 @@ class _Orbax:
 
     def __init__(self, ocp: Any, folder: Path, keep: int):
         self._ocp = ocp
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, enable_async_checkpointing=False)
-        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=keep,
+            enable_async_checkpointing=False,
+            cleanup_tmp_directories=True,  # of processes that were killed
+        )
+        self._folder = folder.absolute()
+        self._manager = ocp.CheckpointManager(self._folder, options=options)
 
     def steps(self) -> list[int]:
         return sorted(self._manager.all_steps())
@@ -165,8 +171,13 @@ class _Orbax:
             state=args.StandardSave([np.atleast_1d(x) for x in arrays.values()]),
             meta=args.JsonSave({"names": list(arrays), "meta": meta, "shapes": _shapes(arrays)}),
         )
-        self._manager.save(step, args=parts, force=True)
-        self._manager.wait_until_finished()
+        try:
+            self._manager.save(step, args=parts, force=True)
+            self._manager.wait_until_finished()
+        except ValueError as error:
+            for left in self._folder.glob(f"{step}.orbax-checkpoint-tmp*"):
+                shutil.rmtree(left, ignore_errors=True)
+            raise _as_os_error(error) from error
 
     def load(self, step: int) -> tuple[dict[str, np.ndarray], Any]:
         args = self._ocp.args
@@ -183,6 +194,12 @@ class _Orbax:
             np.asarray(x).reshape(s) for x, (_, s) in zip(found, saved["shapes"], strict=True)
         ]
         return dict(zip(saved["names"], arrays, strict=True)), saved["meta"]
+
+
+def _as_os_error(error: ValueError) -> Exception:
+    """Orbax's files are tensorstore's, whose errors have the number in their text."""
+    found = re.search(r"os_error_code='(\d+)'", str(error))
+    return OSError(int(found[1]), f"[checkpoint] {error}") if found else error
 
 
 def _shapes(arrays: dict[str, np.ndarray]) -> list[Any]:

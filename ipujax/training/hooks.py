@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,8 +203,9 @@ class Summaries(Hook):
     """Writes metrics for TensorBoard.
 
     Args:
-        writer: a folder, for which tensorboardX is needed (the extra `ipujax[training]`); or any
-            object with `add_scalar(name, value, step)`, such as the `SummaryWriter` of torch.
+        writer: a folder, for which tensorboardX is needed (the extra `ipujax[training]`), and in
+            which each training writes a file; or any object with `add_scalar(name, value, step)`,
+            such as the `SummaryWriter` of torch.
         every: steps between values.
 
     Example:
@@ -217,7 +219,14 @@ class Summaries(Hook):
 
     def __init__(self, writer: Any, every: int = 1):
         self._every = every
-        self._writer = _writer(writer) if isinstance(writer, (str, Path)) else writer
+        self._folder = writer if isinstance(writer, (str, Path)) else None
+        self._make = _tensorboard() if self._folder is not None else None
+        self._writer = writer
+
+    def begin(self, run: Run) -> None:
+        if self._make is not None:
+            # Its own names differ by the second.
+            self._writer = self._make(str(self._folder), filename_suffix=f".{time.time_ns()}")
 
     def after_call(self, run: Run) -> None:
         if _due(run, self._every):
@@ -225,12 +234,13 @@ class Summaries(Hook):
                 self._writer.add_scalar(name, value, run.step)
 
     def end(self, run: Run) -> None:
-        flush = getattr(self._writer, "flush", None)
-        if flush is not None:
-            flush()
+        # tensorboardX writes in a thread, for which its flush does not wait.
+        finish = getattr(self._writer, "flush" if self._make is None else "close", None)
+        if finish is not None:
+            finish()
 
 
-def _writer(folder: str | Path) -> Any:
+def _tensorboard() -> Callable[..., Any]:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
@@ -238,7 +248,7 @@ def _writer(folder: str | Path) -> Any:
             f"[summaries] needs tensorboardX to write to a folder; got {error}. Install "
             "ipujax[training], or pass an object with add_scalar."
         ) from error
-    return SummaryWriter(str(folder))
+    return SummaryWriter
 
 
 class ProgressBar(Hook):

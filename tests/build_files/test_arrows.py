@@ -77,6 +77,7 @@ PYTHON_SHARED = {
     "config",
     "errors",
     "host_callbacks",
+    "host_programs",
     "jax_compat",
     "layers",
     "logs",

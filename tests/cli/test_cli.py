@@ -42,6 +42,24 @@ def test_doctor_reports_a_bad_environment_and_fails(run_python):
     assert "JAX_IPU_DEVICE_COUNT needs a whole number from 1 to 1024; got 'none'" in run.stdout
 
 
+def test_doctor_prints_json(run_python):
+    run = run_python("-m", "ipujax", "doctor", "--json")
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["passed"] is True
+    by_name = {check["check"]: check for check in found["checks"]}
+    assert len(by_name) == len(found["checks"]) > 5
+    assert by_name["self-test"]["message"].startswith("correct")
+
+    run = run_python("-m", "ipujax", "doctor", "--json", env={"JAX_IPU_DEVICE_COUNT": "none"})
+    assert run.returncode == 1
+    found = json.loads(run.stdout)
+    assert found["passed"] is False
+    failed = {check["check"]: check["message"] for check in found["checks"] if not check["passed"]}
+    assert "got 'none'" in failed["options"]
+    assert "versions" not in failed
+
+
 def test_devices_lists_what_the_environment_asks_for(run_python):
     env = {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_MODEL_NUM_TILES": "16", "IPUJAX_MACHINE": "bow"}
     run = run_python("-m", "ipujax", "devices", "--json", env=env)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -106,7 +108,12 @@ def test_one_outfeed_takes_one_kind_of_result():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"mode": "some"}, "mode to be one of"), ({"mode": "sum", "every": 2}, "every=1")],
+    [
+        ({"mode": "some"}, "mode to be one of"),
+        ({"mode": "sum", "every": 2}, "every=1"),
+        ({"max_bytes": 0}, "max_bytes of 1 or more"),
+        ({"timeout": 0}, "a timeout above 0"),
+    ],
 )
 def test_wrong_outfeeds_are_refused(arguments, message):
     with pytest.raises(ipu.FeedError, match=message):
@@ -116,3 +123,65 @@ def test_wrong_outfeeds_are_refused(arguments, message):
 def test_a_body_without_a_result_is_refused():
     with pytest.raises(ipu.FeedError, match="a body that returns a pair"):
         ipu.repeat(1, lambda c: c, 0.0, outfeed=ipu.Outfeed())
+
+
+def _numbers(n, outfeed):
+    """A program that hands out 0, 1, ... of 4 bytes each, and the feed it reads them from."""
+    infeed = ipu.Infeed(np.arange(n, dtype=np.float32), prefetch_depth=1)
+
+    def loop():
+        return ipu.repeat(n, lambda c, b: (c + b, b), 0.0, infeed=infeed, outfeed=outfeed)
+
+    return jax.jit(loop), infeed
+
+
+def test_a_slow_reader_makes_the_program_wait_and_gets_everything():
+    outfeed = ipu.Outfeed(max_bytes=12)
+    program, infeed = _numbers(50, outfeed)
+    result = program()
+    deadline = time.monotonic() + 5
+    while infeed.position < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)  # time for more, if it did not wait
+    assert infeed.position == 4, "three results wait, and the program has the fourth"
+    assert [float(item) for item in outfeed.items(result)] == list(range(50))
+    assert float(result) == sum(range(50))
+    assert outfeed.wait_seconds > 0.05
+
+
+def test_results_that_nobody_takes_are_an_error_in_time():
+    outfeed = ipu.Outfeed(max_bytes=12, timeout=0.1)
+    program, _ = _numbers(50, outfeed)
+    start = time.monotonic()
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"taken within 0\.1 s while 12 bytes"):
+        program().block_until_ready()
+    assert time.monotonic() - start < 30
+    assert outfeed.dequeue().tolist() == [0, 1, 2]
+    few, _ = _numbers(2, outfeed)
+    assert float(few()) == 1
+    assert outfeed.dequeue().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("mode", ["last", "sum", "final"])
+def test_modes_that_keep_one_result_wait_for_nobody(mode):
+    outfeed = ipu.Outfeed(mode, max_bytes=4, timeout=0.1)
+    program, _ = _numbers(50, outfeed)
+    program().block_until_ready()
+    assert outfeed.dequeue() == (sum(range(50)) if mode == "sum" else 49)
+
+
+def test_python_ends_although_a_program_waits_for_a_reader(run_python):
+    code = textwrap.dedent("""
+        import time
+        import jax, numpy as np
+        import ipujax as ipu
+        outfeed = ipu.Outfeed(max_bytes=4, timeout=None)
+        infeed = ipu.Infeed(np.arange(9, dtype=np.float32))
+        step = lambda c, b: (c + b, b)
+        result = jax.jit(lambda: ipu.repeat(9, step, 0.0, infeed=infeed, outfeed=outfeed))()
+        while infeed.position < 2:
+            time.sleep(0.01)
+        print("waits", result.is_ready())
+    """)
+    done = run_python("-c", code, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "waits False\n"), done.stderr

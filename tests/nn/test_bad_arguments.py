@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
+from tests.refusals import Refusal, check_refused
 
 nn = ipu.nn
 NAN, INF = float("nan"), float("inf")
@@ -38,7 +38,7 @@ def gru(name: str = "gru", *more: Any, **changed: Any) -> Any:
 
 
 #: name -> (a call, what the error says that is needed, what it got)
-REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
+REFUSED: dict[str, Refusal] = {
     "leaky-nan": (lambda: nn.leaky_relu(X, NAN), "needs a finite alpha", "alpha=nan"),
     "elu-inf": (lambda: nn.elu(X, INF), "needs a finite alpha", "alpha=inf"),
     "relu-int": (lambda: nn.relu(np.ones(2, int)), "needs x of a float dtype", "int32"),
@@ -335,11 +335,4 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    call, needs, got = REFUSED[name]
-    with pytest.raises(ipu.IpuError) as caught:
-        call()
-    text = str(caught.value)
-    assert text.startswith("["), text
-    assert f"] {needs}" in text, text
-    assert f"; got {got}" in text, text
-    assert text.endswith("."), text
+    check_refused(REFUSED[name], ipu.IpuError)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 import ipujax as ipu
+from tests.refusals import Refusal, check_refused
 
 optim = ipu.optim
 NAN = float("nan")
 
 #: name -> (a call, what the error says that is needed, what it got)
-REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
+REFUSED: dict[str, Refusal] = {
     "adam-nan": (lambda: optim.adam(NAN), "needs learning_rate to be a finite number", "nan"),
     "adam-b1": (lambda: optim.adam(b1=1.0), "needs b1 to be a number from", "1.0"),
     "adam-eps": (lambda: optim.adam(eps=-1), "needs eps to be a finite number", "-1"),
@@ -64,11 +62,4 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    call, needs, got = REFUSED[name]
-    with pytest.raises(ipu.ConfigError) as caught:
-        call()
-    text = str(caught.value)
-    assert text.startswith("["), text
-    assert f"] {needs}" in text, text
-    assert f"; got {got}" in text, text
-    assert text.endswith("."), text
+    check_refused(REFUSED[name])

@@ -303,6 +303,36 @@ def test_the_command_prints_compares_and_writes(report, tmp_path, capsys):
     assert "[load_report] needs" in capsys.readouterr().err
 
 
+def test_the_command_prints_json(report, tmp_path, capsys):
+    from ipujax.cli.main import main
+
+    path, page = str(tmp_path / "step.json"), tmp_path / "step.trace.json"
+    report.save(path)
+    assert main(["report", path, "--json", "-o", str(page)]) == 0
+    assert page.exists()
+    found = json.loads(capsys.readouterr().out)
+    assert found["cycles"] == report.cycles
+    assert found["fits"] is report.fits
+    assert sum(found["parts"].values()) == found["fullest_tile_bytes"]
+    assert found["seconds"] == pytest.approx(report.cycles / report.clock_hz)
+    total = sum(step.times * step.cycles for step in report.steps)
+    for grouping, attribute in (("line", "source"), ("layer", "scope"), ("op", "op")):
+        groups = found["by"][grouping]
+        assert {group["name"] for group in groups} == {
+            getattr(step, attribute) for step in report.steps
+        }
+        assert sum(group["cycles"] for group in groups) == pytest.approx(total)
+    slower = dataclasses.replace(report, cycles=report.cycles + 1, steps=report.steps[1:])
+    slower.save(tmp_path / "slower.json")
+    assert main(["report", path, str(tmp_path / "slower.json"), "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert both["after"]["cycles"] - both["before"]["cycles"] == 1
+    (change,) = both["changes"]["line"]
+    first = report.steps[0]
+    assert change["name"] == first.source
+    assert change["before"] - change["after"] == pytest.approx(first.times * first.cycles)
+
+
 #: Two stages on two IPUs need a process that has devices of two.
 TWO_IPUS = """
 import jax, jax.numpy as jnp, ipujax as ipu
