@@ -3,6 +3,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,25 @@ bool startsWithAny(const std::string& word, std::initializer_list<const char*> p
   return false;
 }
 
+/// Hosts run the C++ of codelets: for a file of assembly that of its name beside it, or else what
+/// the other sources have.
+std::vector<std::string> withoutAssembly(const std::vector<std::string>& given) {
+  const std::set<std::string> all(given.begin(), given.end());
+  std::vector<std::string> sources;
+  for (const std::string& path : given) {
+    const std::string ending = fs::path(path).extension().string();
+    const std::string twin = fs::path(path).replace_extension(".cpp").string();
+    if (ending != ".S" && ending != ".s") {
+      sources.push_back(path);
+    } else if (!fs::exists(twin)) {
+      std::cerr << "popc leaves out " << path << ": there is no " << twin << " for hosts.\n";
+    } else if (all.count(twin) == 0) {
+      sources.push_back(twin);
+    }
+  }
+  return sources;
+}
+
 Arguments read(const std::vector<std::string>& words) {
   Arguments found;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -89,6 +109,7 @@ Arguments read(const std::vector<std::string>& words) {
       found.sources.push_back(word);
     }
   }
+  found.sources = withoutAssembly(found.sources);
   if (found.sources.empty()) throw UsageError("popc needs a source; got none.");
   return found;
 }

@@ -57,5 +57,8 @@ class ArrayRef {
 
 template <class Container>
 ArrayRef(const Container&) -> ArrayRef<typename Container::value_type>;
+/// ArrayRef{vector} is of the vector's elements, as ArrayRef(vector) is.
+template <class T, class A>
+ArrayRef(std::initializer_list<std::vector<T, A>>) -> ArrayRef<T>;
 
 }  // namespace poplar

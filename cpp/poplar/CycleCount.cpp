@@ -49,4 +49,12 @@ Tensor cycleStamp(Graph& graph, Sequence& prog, unsigned tile, SyncType /*syncTy
   return stamp(graph, prog, tile, std::nullopt, debugContext);
 }
 
+std::vector<Tensor> cycleStamp(Graph& graph, Sequence& prog, const std::vector<unsigned>& tiles,
+                               SyncType syncType, const DebugContext& debugContext) {
+  std::vector<Tensor> stamps;
+  for (const unsigned tile : tiles)
+    stamps.push_back(cycleStamp(graph, prog, tile, syncType, debugContext));
+  return stamps;
+}
+
 }  // namespace poplar

@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
@@ -26,6 +28,16 @@ Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile, SyncType
 inline Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile,
                          const DebugContext& debugContext = {}) {
   return cycleStamp(graph, prog, tile, SyncType::INTERNAL, debugContext);
+}
+
+/// The same for each of some tiles, in their order.
+std::vector<Tensor> cycleStamp(Graph& graph, program::Sequence& prog,
+                               const std::vector<unsigned>& tiles, SyncType syncType,
+                               const DebugContext& debugContext = {});
+inline std::vector<Tensor> cycleStamp(Graph& graph, program::Sequence& prog,
+                                      const std::vector<unsigned>& tiles,
+                                      const DebugContext& debugContext = {}) {
+  return cycleStamp(graph, prog, tiles, SyncType::INTERNAL, debugContext);
 }
 
 }  // namespace poplar

@@ -21,6 +21,10 @@ void readJSONFromEnv(StringRef envVarName, OptionFlags& flags) {
   flags = internal::withEnvironment(flags, std::string(envVarName).c_str());
 }
 
+std::ostream& operator<<(std::ostream& out, const OptionFlags& flags) {
+  return out << getAsProfileValue(flags);
+}
+
 ProfileValue getAsProfileValue(const OptionFlags& flags) {
   ProfileValue::Map values;
   for (const auto& [option, value] : flags) values.emplace(option, value);

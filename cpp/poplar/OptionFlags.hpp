@@ -47,6 +47,8 @@ void readJSON(StringRef string, OptionFlags& flags);
 void readJSON(std::istream& stream, OptionFlags& flags);
 /// From an environment variable; nothing where it is not set or empty.
 void readJSONFromEnv(StringRef envVarName, OptionFlags& flags);
+/// Writes what readJSON reads.
+std::ostream& operator<<(std::ostream& out, const OptionFlags& flags);
 /// A map of texts.
 ProfileValue getAsProfileValue(const OptionFlags& flags);
 

@@ -110,6 +110,7 @@ class Span {
   T* end() const { return data_ + size_; }
   T* data() const { return data_; }
   T& operator*() const { return *data_; }
+  const Span* operator->() const { return this; }  // in->size(), as in the SDK
   const std::uint8_t* getMetadata() const { return quarterMetadata(); }
 
  private:

@@ -110,6 +110,20 @@ void fillEmpty(Tensors& outputs, const Tensors& fwd_inputs, int input, const std
   }
 }
 
+/// The same, or integers with and without a sign: functions allocate unsigned indices for operands
+/// of a framework that has only signed ones.
+bool holdsAs(const poplar::Type& made, const poplar::Type& wanted) {
+  using namespace poplar;
+  if (made == wanted) return true;
+  for (const auto& [with_sign, without] :
+       {std::pair<Type, Type>(INT, UNSIGNED_INT), std::pair<Type, Type>(SHORT, UNSIGNED_SHORT),
+        std::pair<Type, Type>(SIGNED_CHAR, UNSIGNED_CHAR),
+        std::pair<Type, Type>(LONGLONG, UNSIGNED_LONGLONG)})
+    if ((made == with_sign && wanted == without) || (made == without && wanted == with_sign))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 Tensor CustomOpLibrary::allocate(const Call& call, unsigned input, const Tensor& like) const {
@@ -124,10 +138,10 @@ Tensor CustomOpLibrary::allocate(const Call& call, unsigned input, const Tensor&
   });
   if (!made.valid()) return made;
   const std::string what = "the tensor of " + function + " for input " + std::to_string(input);
-  if (made.shape() != like.shape() || made.elementType() != like.elementType())
+  if (made.shape() != like.shape() || !holdsAs(made.elementType(), like.elementType()))
     refuse(what + " to be " + textOf(like), textOf(made), "Return a tensor of the shape given.");
   checkOnTiles(what, made, call.graph);
-  return made;
+  return made.reinterpret(like.elementType());
 }
 
 /// The inputs as the function gets them: where it wants them, and copies of those it overwrites.

@@ -343,6 +343,33 @@ def test_a_program_may_be_empty(pair) -> None:
     np.testing.assert_array_equal(same(*pair), pair[0])
 
 
+def test_unsigned_tensors_are_allocated_for_signed_operands(pair) -> None:
+    source = (
+        HEADERS
+        + level_of(5)
+        + function(
+            "Build",
+            "if (graph.getTileMapping(inputs[1]).at(5).empty())"
+            '  throw poputil::poplibs_error("not there");'
+            "outputs.push_back(popops::add(graph, inputs[1], inputs[1], prog));",
+        )
+        + f"""
+extern "C" void Build_metadata({INDICES} allocating, {INDICES}, {ALIASES}, bool&, bool&, bool&,
+                               std::uint32_t) {{ allocating = {{1}}; }}
+extern "C" poplar::Tensor Build_allocator(poplar::Graph& graph, std::uint32_t,
+                                          const std::vector<std::size_t>& shape, poplar::Type,
+                                          const std::string&, const std::string&) {{
+  auto t = graph.addVariable(poplar::UNSIGNED_INT, shape);
+  graph.setTileMapping(t, 5);
+  return t;
+}}
+"""
+    )
+    values = jnp.asarray([3, -7, 2**31 - 1], jnp.int32)
+    twice = ipu.custom_op(source, outputs=lambda x, y: y)(pair[0], values)
+    np.testing.assert_array_equal(twice, np.asarray(values) * np.int32(2))
+
+
 @pytest.mark.parametrize(
     ("said", "made", "message"),
     [

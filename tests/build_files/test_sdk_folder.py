@@ -154,6 +154,21 @@ def test_popc_makes_files_that_programs_load(tmp_path: Path) -> None:
         assert "needs a .gp file of the IPU Model's popc" in found
 
 
+def test_popc_takes_codelets_whose_assembly_hosts_leave_out(tmp_path: Path) -> None:
+    (tmp_path / "double.cpp").write_text((PROGRAM / "double.cpp").read_text())
+    for name in ("double.S", "fast.s"):
+        (tmp_path / name).write_text("setzi $m0, 1\n")
+    run("c++", "-std=c++17", PROGRAM / "program.cpp", *LINK, "-o", tmp_path / "program")
+    for number, names in enumerate((["double.S"], ["double.cpp", "double.S", "fast.s"])):
+        made = tmp_path / f"{number}.gp"
+        sources = [tmp_path / name for name in names]
+        popc = ("popc", "-O3", "-fno-exceptions", *sources, "-o", made)
+        said = run("sh", "-c", 'exec "$0" "$@" 2>&1', *popc)
+        left_out = f"popc leaves out {tmp_path / 'fast.s'}: there is no {tmp_path / 'fast.cpp'}"
+        assert (left_out in said) == (number == 1)
+        assert run(tmp_path / "program", made).split() == ANSWER
+
+
 def test_custom_ops_take_gp_files(tmp_path: Path) -> None:
     (tmp_path / "two.hpp").write_text("constexpr int kTwo = 2;\n")
     (tmp_path / "add.cpp").write_text(interface.CODELETS)

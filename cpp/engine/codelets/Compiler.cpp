@@ -94,10 +94,12 @@ std::vector<std::string> knownFlags(const char* where, const std::vector<std::st
   return it->second;
 }
 
-/// The user's flags but those that ask for a C++ older than that of the headers.
+/// The user's flags but those that ask for a C++ older than that of the headers, or for one without
+/// what these use.
 std::vector<std::string> userFlags(const std::string& flags) {
   std::vector<std::string> words = splitArguments(flags);
   std::erase_if(words, [](const std::string& word) {
+    if (word == "-fno-exceptions" || word == "-fno-rtti") return true;
     for (const char* old : {"98", "03", "0x", "11", "1y", "14"})
       if (word == std::string("-std=c++") + old || word == std::string("-std=gnu++") + old)
         return true;

@@ -377,3 +377,22 @@ class Ids : public poplar::MultiVertex {
   CHECK(run<unsigned>(f, "Ids", {}, 6) == (std::vector<unsigned>{10, 11, 12, 13, 14, 15}));
   std::filesystem::remove_all(folder);
 }
+
+TEST(edges_have_arrows) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/Vertex.hpp>
+    class Arrows : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<float>> in;
+      poplar::Output<poplar::Vector<float>> out;
+      bool compute() {
+        if (in->size() + 1 != out->size()) return false;
+        for (unsigned i = 0; i < in->size(); ++i) out[i] = in->data()[i] * 2;
+        *(out->end() - 1) = *in->begin();
+        return true;
+      }
+    };)src");
+  const Tensor in = f.constant<float>({2}, {4, 5});
+  CHECK(run<float>(f, "Arrows", {{"in", in}}, 3) == (std::vector<float>{8, 10, 4}));
+}

@@ -138,3 +138,39 @@ TEST(metadata_of_quarters_is_made_by_poputil_too) {
   CHECK(f.graph.isConstant(fixed.getVarRegions()[0].var));
   CHECK(!f.graph.isConstant(set.getVarRegions()[0].var));
 }
+
+TEST(options_are_written_as_they_are_read) {
+  const OptionFlags flags = {{"debug.instrument", "true"}, {"a \"name\"", "1, \\ 2"}};
+  std::stringstream text;
+  text << flags;
+  OptionFlags read = {{"kept", "yes"}};
+  readJSON(text, read);
+  CHECK_EQ(read.size(), 3U);
+  CHECK_EQ(read.at("debug.instrument"), "true");
+  CHECK_EQ(read.at("a \"name\""), "1, \\ 2");
+  std::stringstream none;
+  none << OptionFlags();
+  CHECK_EQ(none.str(), "{}");
+}
+
+TEST(several_tiles_are_stamped) {
+  Fixture f;
+  Sequence stamped;
+  const std::vector<Tensor> stamps =
+      cycleStamp(f.graph, stamped, std::vector<unsigned>{3, 1}, SyncType::EXTERNAL, "both");
+  CHECK_EQ(stamps.size(), 2U);
+  CHECK_EQ(f.graph.getTileMapping(stamps[0])[3].size(), 1U);
+  CHECK_EQ(f.graph.getTileMapping(stamps[1])[1].size(), 1U);
+  f.prog.add(stamped);
+  const auto first = f.run<unsigned>(concat(stamps));
+  CHECK(first[0] <= first[2] && first[1] == 0 && first[3] == 0);
+}
+
+TEST(an_array_in_braces_is_of_its_elements) {
+  const std::vector<unsigned> zeros(4, 7);
+  Fixture f;
+  const Tensor t = f.graph.addVariable(UNSIGNED_INT, {4}, VariableMappingMethod::LINEAR);
+  f.graph.setInitialValue(t, ArrayRef{zeros});
+  CHECK(f.run<unsigned>(t) == zeros);
+  CHECK_EQ((ArrayRef<std::vector<unsigned>>{zeros, zeros}).size(), 2U);
+}
