@@ -7,6 +7,7 @@
 #include "popnn/LogSoftmax.hpp"
 #include "popnn/Rnn.hpp"
 #include "popnn/internal/CTC.hpp"
+#include "popnn/internal/CTCCost.hpp"
 #include "popnn/internal/Fused.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
@@ -219,13 +220,17 @@ Results composed(Graph& graph, const Tensor& logs, const std::vector<Tensor>& in
   return {value, popops::sub(graph, loss.probabilities(), posterior, prog, {debug, "gradient"})};
 }
 
-/// The composition as one step.
+/// PopLibs' vertices as one step.
 Results fused(Graph& graph, const Tensor& logs, const std::vector<Tensor>& integers, unsigned blank,
               Gradient wanted, Sequence& prog, const DebugContext& debug) {
   internal::FusedStep step(graph);
-  const Results made = step.compose([&](Sequence& program) {
-    return composed(graph, logs, integers, blank, wanted, program, debug);
-  });
+  Results made{graph.addVariable(poplar::FLOAT, {logs.dim(1)},
+                                 poplar::VariableMappingMethod::LINEAR, {debug, "loss"}),
+               {}};
+  if (wanted != Gradient::kNone) made.gradient = graph.clone(logs, {debug, "gradient"});
+  const internal::CtcSizes sizes{logs.dim(0), logs.dim(1), logs.dim(2), integers[0].dim(1),
+                                 wanted != Gradient::kNone};
+  step.costs(internal::ctcLossCost(graph.getTarget(), sizes, wanted == Gradient::kOfLogits));
   step.reads(logs);
   for (const Tensor& t : integers) step.reads(t);
   step.writes(made.loss);

@@ -203,6 +203,7 @@ def _layers() -> dict[str, Program]:
         "lstm": (jax.value_and_grad(lstm, (0, 1, 2, 3)), shapes(4)),
         "gru": (jax.value_and_grad(gru, (0, 1, 2, 3)), shapes(3)),
         "ctc": (jax.value_and_grad(ctc), (_f32((6, 2, 4)),)),
+        "ctc_alone": (ctc, (_f32((6, 2, 4)),)),
         "beams": (beams, (_f32((6, 2, 4)),)),
     }
 

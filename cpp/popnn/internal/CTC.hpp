@@ -41,8 +41,8 @@ poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
                           const std::vector<std::size_t>& shape, const char* what,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-/// The losses [B] alone, of logits or of log-probabilities: the recursion forwards, of which no
-/// sums are kept. Otherwise as popnn::ctc::calcLossAndGradientLogits.
+/// The losses [B] alone, of logits or of log-probabilities, otherwise as
+/// popnn::ctc::calcLossAndGradientLogits.
 poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
                        const poplar::Tensor& data, const poplar::Tensor& labels,
                        const poplar::Tensor& dataLengths, const poplar::Tensor& labelLengths,

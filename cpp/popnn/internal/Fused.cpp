@@ -36,19 +36,6 @@ Cost dearest(const ProgramNode& node, Code& code) {
   return found;
 }
 
-/// Turns after the first run the exchange code of the first.
-Cost repeated(Cost cost, double n) {
-  const double first_exchange = cost.exchange_cycles - cost.repeated_exchange_cycles;
-  const double first_sync = cost.sync_cycles - cost.repeated_sync_cycles;
-  for (double* each : {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles,
-                       &cost.sync_cycles, &cost.link_cycles, &cost.host_cycles,
-                       &cost.exchange_bytes, &cost.link_bytes, &cost.host_bytes, &cost.flops})
-    *each *= n;
-  cost.repeated_exchange_cycles = cost.exchange_cycles - first_exchange;
-  cost.repeated_sync_cycles = cost.sync_cycles - first_sync;
-  return cost;
-}
-
 Cost costOf(const ProgramNode& node, Code& code) {
   switch (node.kind) {
     case ProgramKind::kStep: {
@@ -62,7 +49,7 @@ Cost costOf(const ProgramNode& node, Code& code) {
     case ProgramKind::kSwitch:
       return dearest(node, code);
     case ProgramKind::kRepeat:
-      return repeated(costOfChildren(node, code), static_cast<double>(node.count));
+      return repeatedCost(costOfChildren(node, code), static_cast<double>(node.count));
     default:
       throw engine::poplar_error(
           "[popnn] needs a layer of steps, branches and counted loops; got another node. Compose "
@@ -79,6 +66,18 @@ void addVariables(const engine::View& view, std::set<std::uint32_t>& variables) 
 
 }  // namespace
 
+Cost repeatedCost(Cost cost, double n) {
+  const double first_exchange = cost.exchange_cycles - cost.repeated_exchange_cycles;
+  const double first_sync = cost.sync_cycles - cost.repeated_sync_cycles;
+  for (double* each : {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles,
+                       &cost.sync_cycles, &cost.link_cycles, &cost.host_cycles,
+                       &cost.exchange_bytes, &cost.link_bytes, &cost.host_bytes, &cost.flops})
+    *each *= n;
+  cost.repeated_exchange_cycles = cost.exchange_cycles - first_exchange;
+  cost.repeated_sync_cycles = cost.sync_cycles - first_sync;
+  return cost;
+}
+
 Cost costOfProgram(const poplar::program::Program& program) {
   Code code;
   const ProgramNode& node = program;
@@ -91,6 +90,10 @@ Cost costOfProgram(const poplar::program::Program& program) {
 FusedStep::FusedStep(poplar::Graph& graph)
     : graph_(graph), first_variable_(GraphScope(graph).impl.variables.size()) {}
 
+FusedStep& FusedStep::costs(const Cost& cost) {
+  step_.cost = cost;
+  return *this;
+}
 FusedStep& FusedStep::reads(const poplar::Tensor& t, bool packed) {
   step_.operands.push_back({t, engine::Access::kRead, packed});
   return *this;

@@ -16,6 +16,9 @@ namespace popnn::internal {
 /// number of turns.
 ipujax::engine::Cost costOfProgram(const poplar::program::Program& program);
 
+/// That of n turns: those after the first run the exchange code of the first.
+ipujax::engine::Cost repeatedCost(ipujax::engine::Cost cost, double n);
+
 /// Composes a layer beside the program, for its cost and its results, then adds the kernel in its
 /// place.
 class FusedStep {
@@ -30,6 +33,8 @@ class FusedStep {
     step_.cost = costOfProgram(composed);
     return results;
   }
+  /// The cost, where it is not a composition's.
+  FusedStep& costs(const ipujax::engine::Cost& cost);
   /// Operands in the kernel's order; those that are `packed` are row-major.
   FusedStep& reads(const poplar::Tensor& t, bool packed = true);
   FusedStep& writes(const poplar::Tensor& t);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
@@ -11,36 +11,42 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
 
+#: Of a loss: graph, type, data, labels, two lengths, program, blank and plan.
+_Arguments: TypeAlias = (
+    "tuple[ipu.Graph, ipu.Type, ipu.Tensor, ipu.Tensor, ipu.Tensor, ipu.Tensor, ipu.Sequence, int, "
+    "Any]"
+)
 
-def _arguments(builder: Builder, op: Op) -> tuple[tuple[Any, ...], Any, ipu.DebugContext]:
-    """Of a loss: graph to blank, the plan, and the context."""
+
+def _arguments(builder: Builder, op: Op) -> _Arguments:
     data, *integers = builder.operands(op)
     labels, lengths, counts = (each.reinterpret(ipu.poplar.UNSIGNED_INT) for each in integers)
     steps, batch, classes = data.shape
     type_ = data.elementType()
     sizes = (batch, steps, labels.shape[1], classes)
     plan = ipu.popnn.ctc.plan(builder.graph, type_, type_, *sizes)
-    given = (builder.graph, type_, data, labels, lengths, counts, builder.program)
-    return (*given, parameters_of(op)["blank"]), plan, builder.debug(op)
+    blank = parameters_of(op)["blank"]
+    return builder.graph, type_, data, labels, lengths, counts, builder.program, blank, plan
 
 
 @custom_call_rule("ipu_ctc_loss")
 def ctc_loss(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Losses of logits or of log-probabilities."""
-    given, plan, debug = _arguments(builder, op)
-    losses = ipu.popx.ctcLoss(*given, plan, parameters_of(op)["logits"], debug)
+    logits, debug = parameters_of(op)["logits"], builder.debug(op)
+    losses = ipu.popx.ctcLoss(*_arguments(builder, op), logits, debug)
     return builder.round_bfloat16(op, [losses])
 
 
 @custom_call_rule("ipu_ctc_loss_trained")
 def ctc_loss_trained(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The same, and gradients."""
-    given, plan, debug = _arguments(builder, op)
+    given, debug = _arguments(builder, op), builder.debug(op)
     if parameters_of(op)["logits"]:
-        made = ipu.popnn.ctc.calcLossAndGradientLogits(*given, plan, debug)
+        made = ipu.popnn.ctc.calcLossAndGradientLogits(*given, debug)
     else:
+        options = {"includeSoftmaxGradient": "false"}
         calculate = ipu.popnn.ctc.calcLossAndGradientLogProbabilities
-        made = calculate(*given, plan, debug, {"includeSoftmaxGradient": "false"})
+        made = calculate(*given, debug, options)
     return builder.round_bfloat16(op, list(made))
 
 
