@@ -22,9 +22,9 @@ LENIENT = 10.0
 Function = Callable[..., Any]
 
 
-def compared(seed: int) -> dict[str, Any]:
+def compared(seed: int, drawn: Callable[[int], Call | None] = from_seed) -> dict[str, Any]:
     """The outcome of a seed, as `chunks` wants it."""
-    made = from_seed(seed)
+    made = drawn(seed)
     if made is None:
         return {"differences": [], "refused": {"forms": "none fits"}}
     rng = random.Random(seed)
