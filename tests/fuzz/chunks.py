@@ -20,7 +20,7 @@ FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
-KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library", "functions")
+KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library", "functions", "training")
 
 Check = Callable[[int], dict]
 
@@ -111,12 +111,20 @@ def _functions(how: str) -> Check:
     return compared
 
 
+def _training(how: str) -> Check:
+    from tests.fuzz.functions.compare import compared
+    from tests.fuzz.functions.training import from_seed
+
+    return lambda seed: compared(seed, from_seed)
+
+
 MAKERS = {
     "ops": _ops,
     "sharded": _sharded,
     "pipelines": _pipelines,
     "library": _library,
     "functions": _functions,
+    "training": _training,
 }
 
 
@@ -170,7 +178,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind not in ("sharded", "pipelines", "library", "functions") and how != "interpreter":
+    if kind in ("programs", "gradients", "ops") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from tests.fuzz.functions import calls
+from tests.fuzz.functions import calls, training
 from tests.fuzz.functions.compare import MODES, close, compared, differences
 
 #: A prime, so that seeds walk through the whole list of functions.
@@ -18,6 +18,18 @@ STEP = 41
 @pytest.mark.parametrize("seed", range(0, 20 * STEP, STEP))
 def test_calls_by_seed(seed: int) -> None:
     assert compared(seed)["differences"] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_networks_and_optimizers_by_seed(seed: int) -> None:
+    found = compared(seed, training.from_seed)
+    assert found["differences"] == []
+    assert "cpu" not in found["refused"]
+
+
+def test_optimizers_are_found_by_introspection() -> None:
+    assert {"adam", "adamw", "sgd", "lamb"} <= training.optimizers().keys()
+    assert len(training.optimizers()) > 12
 
 
 def test_names_are_found_by_introspection() -> None:

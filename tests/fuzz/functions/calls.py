@@ -43,9 +43,9 @@ LEFT_OUT = {
     "roots": "in any order",
 }
 
-#: A letter is an argument: v [6], m [3, 4], t [2, 3, 4], s [4, 4], p positive definite [4, 4],
-#: f [], of floats; i [6], j [3, 4] integers; b [3, 4] booleans; digits are Python's integers;
-#: (..) is a list.
+#: A letter is an argument: v [6], m [3, 4], c [2, 3], t [2, 3, 4], s [4, 4], f [], p positive
+#: definite [4, 4], of floats; i [6], j [3, 4] integers; b [3, 4] booleans; digits are Python's
+#: integers; (..) is a list.
 FORMS = (
     *(
         "m",
@@ -118,6 +118,8 @@ FORMS = (
     ),
     *(
         "vvi",
+        "cc",
+        "sm",
         "vv1",
         "mff",
         "mmf",
@@ -173,9 +175,9 @@ def from_seed(seed: int) -> Call | None:
     names = sorted(functions())
     name = names[seed % len(names)]
     rng = random.Random(f"function {name} {seed // len(names)}")
-    draw = rng.choice((normal, unit, positive))
+    draw = rng.choice((normal, unit, positive, complexes))
     for form in rng.sample(FORMS, len(FORMS)):
-        if fits(name, form):
+        if fits(name, form, draw is complexes):
             return call(name, form, draw, rng.getrandbits(32))
     return None
 
@@ -197,9 +199,9 @@ def call(name: str, form: str, draw: Callable[..., Any], seed: int) -> Call:
 
 
 @functools.cache
-def fits(name: str, form: str) -> bool:
+def fits(name: str, form: str, is_complex: bool) -> bool:
     """Whether the function can be traced with such arguments, to numbers."""
-    made = call(name, form, unit, 0)
+    made = call(name, form, complexes if is_complex else unit, 0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -225,7 +227,11 @@ def positive(numbers: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return numbers.uniform(0.5, 4, shape).astype(np.float32)
 
 
-SHAPES = {"v": (6,), "m": (3, 4), "t": (2, 3, 4), "s": (4, 4), "f": ()}
+def complexes(numbers: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return (normal(numbers, shape) + 1j * normal(numbers, shape)).astype(np.complex64)
+
+
+SHAPES = {"v": (6,), "m": (3, 4), "t": (2, 3, 4), "s": (4, 4), "f": (), "c": (2, 3)}
 
 
 def _parsed(form: str, draw: Callable[..., Any], numbers: np.random.Generator) -> list[Any]:

@@ -22,9 +22,9 @@ LENIENT = 10.0
 Function = Callable[..., Any]
 
 
-def compared(seed: int) -> dict[str, Any]:
+def compared(seed: int, drawn: Callable[[int], Call | None] = from_seed) -> dict[str, Any]:
     """The outcome of a seed, as `chunks` wants it."""
-    made = from_seed(seed)
+    made = drawn(seed)
     if made is None:
         return {"differences": [], "refused": {"forms": "none fits"}}
     rng = random.Random(seed)
@@ -60,7 +60,8 @@ def differences(made: Call, mode: str) -> list[str] | None:
 def _judged(made: Call, mode: str, ours: list[Any], theirs: list[Any]) -> list[str]:
     """Against float64, and leniently where the CPU is wrong in float32 too."""
     with jax.enable_x64(True):
-        wide = tuple(x.astype(np.float64) if x.dtype == np.float32 else x for x in made.arrays)
+        kinds = {"f": np.float64, "c": np.complex128}
+        wide = tuple(x.astype(kinds.get(x.dtype.kind, x.dtype)) for x in made.arrays)
         try:
             truth = on("cpu", MODES[mode](made.function, wide), wide)
         except Exception:

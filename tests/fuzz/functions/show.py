@@ -1,20 +1,24 @@
-"""`python -m tests.fuzz --kind functions --show SEED`: the call, its mode and what differs."""
+"""`python -m tests.fuzz --kind functions --show SEED` (or training): call, mode, what differs."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.fuzz.functions.calls import from_seed
+from tests.fuzz.functions import calls
 from tests.fuzz.functions.compare import compared
 
 
-def show(seed: int) -> int:
+def show(kind: str, seed: int) -> int:
     """Prints them."""
-    made = from_seed(seed)
+    if kind == "training":
+        from tests.fuzz.functions.training import from_seed as drawn
+    else:
+        drawn = calls.from_seed
+    made = drawn(seed)
     print(made.text if made else "no form fits")
     for number, array in enumerate(made.arrays if made else ()):
         print(f"array {number}: {array.tolist()}")
-    found = compared(seed)
+    found = compared(seed, drawn)
     print(found.get("mode", ""))
     for text in found["differences"]:
         print(f"# {text}")
@@ -22,4 +26,4 @@ def show(seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(show(int(sys.argv[-1])))
+    sys.exit(show(sys.argv[1], int(sys.argv[-1])))
