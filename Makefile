@@ -91,7 +91,7 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 changes: build ## make each change of docs/add-an-op.md in a copy of the tree, build and run it
 	$(PYTEST) -m "rebuild or not rebuild" tests/docs/test_add_an_op.py tests/changes
 
-fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, pipelines
+fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, pipelines, functions
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 200), in random shapes and modes
@@ -109,10 +109,11 @@ resume: build ## kill trainings COUNT (50) times at random moments; each must re
 verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
 	$(PY) -m tests.stages.verdicts
 
-conformance: build ## run JAX's harnesses and optax's tests, compare with the CPU
+conformance: build ## run JAX's harnesses, tests of optax and of flax, compare with the CPU
 	$(PY) -m ipujax conformance --page docs/conformance.md
 	$(PY) -m ipujax conformance --suite gradients
 	$(PY) -m ipujax conformance --suite optax
+	$(PY) -m ipujax conformance --suite flax
 
 libraries: build $(LIBRARIES_VENV)/.set-up ## install libraries built on JAX, run programs of each on IPU and CPU
 	$(LIBRARIES_VENV)/bin/python -m tests.libraries $(if $(ONLY),--only $(ONLY))

@@ -2,7 +2,7 @@
 # has the engine and all libraries; the others are there to be named by -l and need libpoplar.so.
 #   cmake --build build/release --target sdk
 #   cmake --install build/release --component sdk --prefix <folder>
-set(sdk_libraries poputil popops poplin popnn poprand popsolver popsparse popfloat gcl pvti pva)
+set(sdk_libraries poputil popops poplin popnn poprand popsolver popsparse popfloat popsys gcl pvti pva)
 set(sdk_headers poplar gccs graphcore_target_access ${sdk_libraries})
 
 add_library(poplar SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_model>)
@@ -54,7 +54,7 @@ endfunction()
 install_public_headers(include COMPONENT sdk EXCLUDE_FROM_ALL)
 # What puts codelets into .gp files: only the part of the engine that reads codelets.
 add_executable(popc EXCLUDE_FROM_ALL cpp/popc/main.cpp)
-foreach(source BlockCounts BracedAssignments CodeletArchive CodeletBuild CodeletParser CodeletStore CodeletText Codelets Compiler LoopCost Process)
+foreach(source BlockCounts BracedAssignments CodeletArchive CodeletBuild CodeletParser CodeletStore CodeletText Codelets Compiler LoopCost Process WorkerCalls)
   target_sources(popc PRIVATE cpp/engine/codelets/${source}.cpp)
 endforeach()
 target_include_directories(popc PRIVATE cpp)

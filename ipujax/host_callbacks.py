@@ -12,29 +12,16 @@ import uuid
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import ml_dtypes  # noqa: F401 (gives NumPy the names bfloat16, float8_e5m2 ...)
 import numpy as np
 
+from ipujax import host_programs
 from ipujax.errors import CallbackError
-
-Shape = tuple[int, ...]
+from ipujax.host_programs import Entry, Shape, Signature
 
 #: Released callbacks that are kept for programs still running when their owner was deleted.
 _KEPT_AFTER_RELEASE = 256
-
-
-@dataclass(frozen=True)
-class Signature:
-    """Shapes and dtypes of the results of a callback, and dtypes of its arguments."""
-
-    shapes: tuple[Shape, ...]
-    dtypes: tuple[np.dtype, ...]
-    taken: tuple[np.dtype, ...] = ()  #: empty: the dtypes in the program
-
-
-Entry = tuple[Callable[..., Sequence[object]], Signature]
 
 
 class Handle:
@@ -69,6 +56,8 @@ class _Registry:
                 self._released.popitem(last=False)
 
     def get(self, callback_id: str) -> Entry:
+        if host_programs.is_program(callback_id):
+            return host_programs.entry(callback_id)
         entry = self._live.get(callback_id) or self._released.get(callback_id)
         if entry is None:
             raise CallbackError(

@@ -58,6 +58,7 @@ def _register() -> None:
     jax_compat.register_platform(str(_poplar.__file__), _client_options)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
+    jax_compat.forget_failed_effects()
     jax_compat.lower_device_put()
     jax_compat.allow_inspect_sharding()
     jax_compat.allow_dlpack()

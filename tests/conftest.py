@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +33,15 @@ jax.config.update("jax_num_cpu_devices", 8)
 REPLICA_PLATFORMS = ("cpu", "ipu")
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_each_test(request: pytest.FixtureRequest) -> None:
+    """A module's RNG begins anew for each test, so that its numbers depend on no other test."""
+    rng = getattr(request.module, "RNG", None)
+    if isinstance(rng, np.random.Generator):
+        seed = zlib.crc32(request.node.name.encode())
+        rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
 
 @pytest.fixture

@@ -18,22 +18,26 @@ namespace {
 using Description = py::typing::Dict<py::str, Any>;
 using Arrays = std::vector<py::array>;
 using Wanted = std::vector<std::optional<py::array>>;
+using Shardings = py::typing::Tuple<py::typing::List<py::bytes>, py::typing::List<py::bytes>>;
 using Read = py::typing::Tuple<Description, py::bytes, py::typing::List<py::array>>;
 using Entries = std::vector<std::pair<std::string, std::string>>;
-/// Name, dtype, shape, slot, whether it is stored.
-using Leaf = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::int32_t, bool>;
+/// Name, dtype, shape, slot, whether it is stored; its blocks along each dimension, and which of
+/// them each replica has.
+using Leaf = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::int32_t, bool,
+                        std::vector<std::int64_t>, std::vector<std::int32_t>>;
 
 std::vector<embedded::Leaf> leavesFrom(const std::vector<Leaf>& leaves) {
   std::vector<embedded::Leaf> made;
-  for (const auto& [name, dtype, shape, slot, is_stored] : leaves)
-    made.push_back({name, dtype, shape, slot, is_stored});
+  for (const auto& [name, dtype, shape, slot, is_stored, counts, blocks] : leaves)
+    made.push_back({name, dtype, shape, slot, is_stored, {counts, blocks}});
   return made;
 }
 
 py::list leavesOf(const std::vector<embedded::Leaf>& leaves) {
   py::list list;
   for (const auto& l : leaves)
-    list.append(py::make_tuple(l.name, l.dtype, l.shape, l.slot, l.is_stored));
+    list.append(py::make_tuple(l.name, l.dtype, l.shape, l.slot, l.is_stored, l.sharding.counts,
+                               l.sharding.blocks));
   return list;
 }
 
@@ -55,6 +59,12 @@ py::list memoriesOf(const std::vector<runtime::TensorSpec>& specs) {
   return list;
 }
 
+py::list shardingsOf(const std::vector<runtime::TensorSpec>& specs) {
+  py::list list;
+  for (const auto& spec : specs) list.append(py::bytes(spec.sharding));
+  return list;
+}
+
 Description describe(const embedded::Package& package) {
   const auto& d = package.description();
   const auto& signature = package.program().signature();
@@ -62,6 +72,7 @@ Description describe(const embedded::Package& package) {
                   "arguments"_a = leavesOf(d.arguments), "results"_a = leavesOf(d.results),
                   "options"_a = entriesOf(d.options), "versions"_a = entriesOf(d.versions),
                   "target"_a = entriesOf(d.target), "output_alias"_a = signature.output_alias,
+                  "num_devices"_a = signature.num_replicas,
                   "input_memories"_a = memoriesOf(signature.inputs),
                   "output_memories"_a = memoriesOf(signature.outputs));
 }
@@ -206,6 +217,16 @@ void bindFiles(py::module_& m) {
             py::bytes(reinterpret_cast<const char*>(program.data()), program.size()), stored);
       },
       "path"_a);
+  // Serialised xla.OpShardings of a sealed program's inputs and outputs.
+  m.def(
+      "program_shardings",
+      [](const py::bytes& sealed) -> Shardings {
+        const std::string_view view(sealed);
+        const auto program = runtime::openProgram(std::as_bytes(std::span(view)));
+        const auto& signature = program->signature();
+        return py::make_tuple(shardingsOf(signature.inputs), shardingsOf(signature.outputs));
+      },
+      "sealed"_a);
   m.def("aligned_bytes", &alignedBytes, "size"_a);
 }
 

@@ -5,6 +5,7 @@
 #include "popops/SelectScalarFromRows.hpp"
 #include "popops/SequenceSlice.hpp"
 #include "poprand/RandomGen.hpp"
+#include "popx/Dropout.hpp"
 #include "popx/Expr.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
@@ -117,6 +118,8 @@ void bindScatter(py::module_ m) {
 void bindOthers(py::module_ m) {
   m.def("pad", &popx::pad, "graph"_a, "t"_a, "value"_a, "low"_a, "high"_a, "interior"_a, "prog"_a,
         debugArg());
+  m.def("dropoutBlock", &popx::dropoutBlock, "graph"_a, "seed"_a, "input"_a, "starts"_a,
+        "mask_shape"_a, "keep_probability"_a, "scale"_a, "prog"_a, debugArg());
   m.def("rngBitGenerator", &popx::rngBitGenerator, "graph"_a, "state"_a, "algorithm"_a, "shape"_a,
         "type"_a, "prog"_a, debugArg());
   m.def(

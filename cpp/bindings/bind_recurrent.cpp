@@ -5,6 +5,7 @@
 #include "popnn/CTCLoss.hpp"
 #include "popnn/Gru.hpp"
 #include "popnn/Lstm.hpp"
+#include "popx/CtcLoss.hpp"
 
 using poplin::PlanningCache;
 using popnn::NonLinearityType;
@@ -143,7 +144,7 @@ void bindGru(py::module_ m) {
       "Gradients of the input, both weights, the biases, the initial state and the attention.");
 }
 
-void bindCtc(py::module_ loss, py::module_ infer) {
+void bindCtc(py::module_ popx, py::module_ loss, py::module_ infer) {
   py::class_<popnn::ctc::Plan>(loss, "Plan");
   loss.def("plan", &popnn::ctc::plan, "graph"_a, "in_type"_a, "out_type"_a, "batch_size"_a,
            "max_time"_a, "max_label_length"_a, "num_classes"_a, optionsArg());
@@ -153,6 +154,9 @@ void bindCtc(py::module_ loss, py::module_ infer) {
   loss.def("calcLossAndGradientLogits", &popnn::ctc::calcLossAndGradientLogits, "graph"_a,
            "out_type"_a, "logits"_a, "labels"_a, "data_lengths"_a, "label_lengths"_a, "prog"_a,
            "blank_class"_a, "plan"_a, debugArg(), optionsArg());
+  popx.def("ctcLoss", &popx::ctcLoss, "graph"_a, "out_type"_a, "data"_a, "labels"_a,
+           "data_lengths"_a, "label_lengths"_a, "prog"_a, "blank_class"_a, "plan"_a, "are_logits"_a,
+           debugArg(), "The losses of ctc, without a gradient.");
   infer.def("plan", &popnn::ctc_infer::plan, "graph"_a, "in_type"_a, "batch_size"_a, "max_time"_a,
             "num_classes"_a, "beamwidth"_a, optionsArg());
   infer.def("beamSearchDecoderLogProbabilities",
@@ -170,5 +174,5 @@ void bindRecurrent(py::module_& m) {
   py::module_ popnn = submodule(m, "popnn");
   bindLstm(submodule(popnn, "lstm"));
   bindGru(submodule(popnn, "gru"));
-  bindCtc(submodule(popnn, "ctc"), submodule(popnn, "ctc_infer"));
+  bindCtc(submodule(m, "popx"), submodule(popnn, "ctc"), submodule(popnn, "ctc_infer"));
 }

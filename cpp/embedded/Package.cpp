@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -22,7 +23,7 @@ namespace ipujax::embedded {
 namespace {
 
 constexpr runtime::SealKind kHeader{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 1, "a file of ipujax.precompile"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 2, "a file of ipujax.precompile"};
 /// The magic once more, so that a file can be told by its first bytes, and the header's size.
 constexpr std::size_t kPrelude = sizeof(kHeader.magic) + sizeof(std::uint64_t);
 constexpr std::string_view kProgram = "program";
@@ -63,10 +64,12 @@ AlignedBytes contentOf(const std::filesystem::path& path) {
 
 template <class A, class Sections>
 void Package::header(A& archive, Description& d, Sections& sections) {
-  const auto leaf = [&](auto& l) { archive(l.name, l.dtype, l.shape, l.slot, l.is_stored); };
+  const auto leaf = [&](auto& l) {
+    archive(l.name, l.dtype, l.shape, l.slot, l.is_stored, l.sharding.counts, l.sharding.blocks);
+  };
   const auto entry = [&](auto& e) { archive(e.key, e.value); };
   archive(d.name, d.structure);
-  for (auto* leaves : {&d.arguments, &d.results}) archive.list(*leaves, 29, leaf);
+  for (auto* leaves : {&d.arguments, &d.results}) archive.list(*leaves, 45, leaf);
   for (auto* entries : {&d.options, &d.versions, &d.target}) archive.list(*entries, 16, entry);
   archive.list(sections, 24, [&](auto& s) { archive(s.name, s.size, s.digest); });
 }
@@ -119,9 +122,23 @@ void Package::open(std::span<const std::byte> sections) {
 
 namespace {
 
+/// Whether the program takes or gives the array, in blocks of its sharding.
+bool isOfType(const Leaf& leaf, const runtime::TensorSpec& spec, std::size_t num_replicas) {
+  if (leaf.dtype != spec.dtype || leaf.shape.size() != spec.shape.size()) return false;
+  if (!leaf.sharding.fits(leaf.shape, num_replicas)) return false;
+  std::uint64_t elements = 1;
+  for (std::size_t d = 0; d < leaf.shape.size(); ++d) {
+    const auto count = leaf.sharding.isWhole() ? 1 : leaf.sharding.counts[d];
+    if (leaf.shape[d] != spec.shape[d] * count) return false;
+    elements *= static_cast<std::uint64_t>(spec.shape[d]);  // verified with the program
+  }
+  if (leaf.sharding.isWhole()) return true;
+  return elements == 0 ? spec.bytes == 0 : spec.bytes % elements == 0;
+}
+
 /// Each slot of the program belongs to one array of its type.
-void verifyLeaves(const std::vector<Leaf>& leaves, const std::vector<runtime::TensorSpec>& specs,
-                  const std::string& what) {
+void verifyLeaves(const std::vector<Leaf>& leaves, const runtime::Signature& signature,
+                  const std::vector<runtime::TensorSpec>& specs, const std::string& what) {
   std::vector<bool> is_taken(specs.size(), false);
   for (const Leaf& leaf : leaves) {
     if (leaf.slot == -1) continue;
@@ -130,8 +147,7 @@ void verifyLeaves(const std::vector<Leaf>& leaves, const std::vector<runtime::Te
     const auto slot = static_cast<std::size_t>(leaf.slot);
     if (is_taken[slot]) failBadFile("two " + what + "s in one place");
     is_taken[slot] = true;
-    const auto& spec = specs[slot];
-    if (leaf.dtype != spec.dtype || leaf.shape != spec.shape)
+    if (!isOfType(leaf, specs[slot], signature.num_replicas))
       failBadFile("an " + what + " of another type than its program's");
   }
   for (const bool taken : is_taken)
@@ -140,16 +156,31 @@ void verifyLeaves(const std::vector<Leaf>& leaves, const std::vector<runtime::Te
 
 }  // namespace
 
+std::int64_t numberOf(const std::vector<Entry>& entries, std::string_view key,
+                      std::int64_t otherwise) {
+  for (const Entry& entry : entries) {
+    std::int64_t number = 0;
+    const char* const end = entry.value.data() + entry.value.size();
+    const auto read = std::from_chars(entry.value.data(), end, number);
+    if (entry.key == key && read.ec == std::errc() && read.ptr == end && number >= 0) return number;
+  }
+  return otherwise;
+}
+
+std::size_t bytesOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs) {
+  if (leaf.slot < 0) return 0;
+  return specs[static_cast<std::size_t>(leaf.slot)].bytes * leaf.sharding.numBlocks();
+}
+
 void Package::verify() const {
   const auto& signature = program_->signature();
-  verifyLeaves(description_.arguments, signature.inputs, "input");
-  verifyLeaves(description_.results, signature.outputs, "output");
+  verifyLeaves(description_.arguments, signature, signature.inputs, "input");
+  verifyLeaves(description_.results, signature, signature.outputs, "output");
   for (const Leaf& result : description_.results)
     if (result.slot < 0 || result.is_stored) failBadFile("a result that its program does not make");
   for (std::size_t i = 0; i < stored_.size(); ++i) {
     const Leaf& leaf = description_.arguments[i];
-    if (leaf.is_stored &&
-        stored_[i].size() != signature.inputs[static_cast<std::size_t>(leaf.slot)].bytes)
+    if (leaf.is_stored && stored_[i].size() != bytesOf(leaf, signature.inputs))
       failBadFile("a stored argument of another size");
   }
 }

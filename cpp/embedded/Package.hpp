@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "embedded/AlignedBytes.hpp"
+#include "embedded/Sharding.hpp"
 #include "runtime/Program.hpp"
 
 namespace ipujax::embedded {
@@ -20,12 +22,20 @@ struct Leaf {
   std::int32_t slot =
       -1;  ///< of the program's inputs or outputs; -1: the program has no use for it
   bool is_stored = false;  ///< the file has its elements, and callers do not pass it
+  Sharding sharding{};     ///< over the program's replicas
 };
+
+/// Of all of its elements; 0 for an argument that the program has no use for.
+std::size_t bytesOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs);
 
 struct Entry {
   std::string key;
   std::string value;
 };
+
+/// The entry's value, where it is a number that is not negative; else another.
+std::int64_t numberOf(const std::vector<Entry>& entries, std::string_view key,
+                      std::int64_t otherwise);
 
 /// All that a file says of its program.
 struct Description {

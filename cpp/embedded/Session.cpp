@@ -16,8 +16,7 @@ namespace ipujax::embedded {
 namespace {
 
 Tensor tensorOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs) {
-  const std::size_t bytes = leaf.slot < 0 ? 0 : specs[static_cast<std::size_t>(leaf.slot)].bytes;
-  return {leaf.name, leaf.dtype, leaf.shape, bytes};
+  return {leaf.name, leaf.dtype, leaf.shape, bytesOf(leaf, specs)};
 }
 
 std::vector<Tensor> arguments(const Package& package, bool stored) {
@@ -35,6 +34,13 @@ std::vector<Tensor> results(const Package& package) {
   return tensors;
 }
 
+/// The file's time-out, where the caller has none.
+Session::Options withDefaults(const Package& package, Session::Options options) {
+  if (options.timeout.count() == 0)
+    options.timeout = Timeout(numberOf(package.description().options, "timeout_us", 0));
+  return options;
+}
+
 [[noreturn]] void failClosed() {
   throw Error(Status::kClosed,
               "[runtime] needs an open session; got one that was closed. Open the file again.");
@@ -50,7 +56,7 @@ std::vector<Tensor> results(const Package& package) {
 
 struct Session::Impl {
   Impl(std::shared_ptr<const Package> the_package, const Options& the_options)
-      : options(the_options),
+      : options(withDefaults(*the_package, the_options)),
         package(std::move(the_package)),
         inputs(arguments(*package, false)),
         outputs(results(*package)),

@@ -17,7 +17,7 @@ typedef enum ipujax_status {
   IPUJAX_OK = 0,
   IPUJAX_INVALID_ARGUMENT = 1,
   IPUJAX_BAD_FILE = 2,      /* not readable, damaged, or of another version */
-  IPUJAX_NOT_SUPPORTED = 3, /* callbacks into Python, several devices */
+  IPUJAX_NOT_SUPPORTED = 3, /* callbacks into Python */
   IPUJAX_TIMEOUT = 4,
   IPUJAX_CLOSED = 5,
   IPUJAX_RECOVERABLE = 6, /* a device failed: ipujax_last_recovery says what makes it work again */
@@ -33,7 +33,8 @@ typedef enum ipujax_recovery {
   IPUJAX_NO_RECOVERY = 3
 } ipujax_recovery;
 
-/* A program on a device of its own; runs come one at a time. */
+/* A program on devices of its own; runs come one at a time. Arrays are whole, whatever parts of them
+ * each device has. */
 typedef struct ipujax_session ipujax_session;
 /* A run that was submitted. */
 typedef struct ipujax_run ipujax_run;

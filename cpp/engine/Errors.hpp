@@ -1,16 +1,32 @@
 #pragma once
+#include <memory>
 #include <stdexcept>
 #include <string>
+
+namespace poplar {
+class DebugContext;
+}
 
 namespace ipujax::engine {
 
 /// Base of every error the libraries throw. Poplar's names: poplar/exceptions.hpp shows them there.
 struct poplar_error : std::runtime_error {
   using std::runtime_error::runtime_error;
+  /// what() ends with the place in the source that the context names. The first that is attached
+  /// stays: it is the innermost.
+  void attachSourceLocation(const poplar::DebugContext& debugContext);
+  const char* what() const noexcept override {
+    return located_ ? located_->c_str() : std::runtime_error::what();
+  }
+
+ private:
+  std::shared_ptr<const std::string> located_;  ///< shared: copies of exceptions do not throw
 };
 
 struct link_error : poplar_error {
-  using poplar_error::poplar_error;
+  explicit link_error(const std::string& message, const std::string& out = {})
+      : poplar_error(message), output(out) {}
+  std::string output;  ///< of the program that links; empty where none was run
 };
 struct graph_memory_allocation_error : poplar_error {
   using poplar_error::poplar_error;

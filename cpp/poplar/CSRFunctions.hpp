@@ -5,7 +5,8 @@
 
 namespace poplar {
 
-/// Source: Poplar API reference, CSRFunctions.hpp. An IPU raises exceptions from its arithmetic.
+/// Source: Poplar API reference, CSRFunctions.hpp; what holds by default: PopLibs
+/// include/popsys/CSRFunctions.hpp. An IPU raises exceptions from its arithmetic.
 /// The model looks at what each step reads and writes: a NaN or an infinity that no operand brought
 /// ends the run by application_runtime_error, which names the step. What passes inside of a step is
 /// not seen.
@@ -14,11 +15,11 @@ struct FloatingPointBehaviour {
       : inv(inv), div0(div0), oflo(oflo), esr(esr), nanoo(nanoo) {}
   FloatingPointBehaviour() = default;
 
-  bool inv = false;    ///< exception on an invalid operation
-  bool div0 = false;   ///< exception on a division by zero
-  bool oflo = false;   ///< exception on an overflow
-  bool esr = false;    ///< stochastic rounding of halves
-  bool nanoo = false;  ///< halves overflow to NaN; otherwise they saturate
+  bool inv = true;    ///< exception on an invalid operation
+  bool div0 = true;   ///< exception on a division by zero
+  bool oflo = true;   ///< exception on an overflow
+  bool esr = true;    ///< stochastic rounding of halves
+  bool nanoo = true;  ///< halves overflow to NaN; otherwise they saturate
 };
 
 /// Sets how steps added to the graph from now on round to half. On an IPU the tiles change over

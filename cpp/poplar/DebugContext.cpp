@@ -134,3 +134,17 @@ void DebugInfo::closeStreamer() {
 }
 
 }  // namespace poplar
+
+namespace ipujax::engine {
+
+void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext) {
+  const auto& location = debugContext.getLocation();
+  std::string place = debugContext.source();
+  if (place.empty() && location.isValid())
+    place = std::string(location.getFileName()) + ":" + std::to_string(location.getLineNumber()) +
+            " in " + std::string(location.getFunctionName());
+  if (located_ || place.empty()) return;
+  located_ = std::make_shared<const std::string>(std::string(what()) + " (at " + place + ")");
+}
+
+}  // namespace ipujax::engine

@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <set>
 
 #include "engine/Image.hpp"
 #include "engine/Session.hpp"
+#include "engine/codelets/VertexStep.hpp"
 #include "poplar/exceptions.hpp"
 #include "poplar/internal/EngineOptions.hpp"
 #include "poplar/internal/EngineProfile.hpp"
@@ -263,11 +265,22 @@ std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(unsigned prog,
   return locations;
 }
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeSet,
-                                                              unsigned) const {
-  throw poplar_error(
-      "[Engine::getSimulatedErrorLocations] needs a program's number; got compute set '" +
-      computeSet.cloneAsString() +
-      "', whose tiles a compiled program of the model does not keep. Use the number.");
+                                                              unsigned replicaIndex) const {
+  const Image& image = *impl_->image;
+  std::set<std::int64_t> tiles;
+  for (const auto& step : image.steps) {
+    if (step.debug >= image.debug.size() || computeSet != image.debug[step.debug].name) continue;
+    for (const auto& vertex : ipujax::engine::placedVertices(step)) tiles.insert(vertex.tile);
+  }
+  if (tiles.empty())
+    throw poplar_error(
+        "[Engine::getSimulatedErrorLocations] needs the name of a compute set with vertices; got "
+        "'" +
+        computeSet.cloneAsString() + "'. Use the number of the program.");
+  std::vector<ErrorLocation> locations;
+  for (const auto tile : tiles)
+    locations.emplace_back(replicaIndex * image.num_tiles + static_cast<unsigned>(tile));
+  return locations;
 }
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,

@@ -143,8 +143,8 @@ class Engine {
   void insertSimulatedError(ErrorCode error, const ErrorLocation& location);
   void eraseSimulatedError(const ErrorLocation& location);
   void clearSimulatedErrors();
-  /// Where a program's errors can be: the tiles of a replica. Of a compute set by name these throw
-  /// poplar_error: a compiled program of the model does not keep its tiles.
+  /// Where a program's errors can be: the tiles of a replica. Of a compute set: those of its
+  /// vertices; throws poplar_error where there are none, as in library functions of the model.
   std::vector<ErrorLocation> getSimulatedErrorLocations(unsigned prog,
                                                         unsigned replicaIndex = 0) const;
   std::vector<ErrorLocation> getSimulatedErrorLocations(StringRef computeSet,

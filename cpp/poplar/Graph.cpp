@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/TileRegions.hpp"
 
 namespace poplar {
 namespace {
@@ -11,25 +12,8 @@ namespace {
 using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::TileMap;
-using ipujax::engine::tileMapOf;
 using ipujax::engine::TileMapPtr;
 using ipujax::engine::View;
-
-/// `map` with the elements from the first of `regions` up to `end` moved to these regions.
-TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regions,
-                       std::uint64_t end) {
-  if (regions.empty()) return map;
-  const auto& old = map->regions;
-  const auto before =
-      std::ranges::lower_bound(old, regions.front().begin, {}, &TileMap::Region::begin);
-  if (end < map->elements) {
-    const std::size_t next = map->behind(end);
-    regions.push_back({end, next == 0 ? TileMap::kUnmapped : old[next - 1].tile});
-    regions.insert(regions.end(), old.begin() + static_cast<std::ptrdiff_t>(next), old.end());
-  }
-  regions.insert(regions.begin(), old.begin(), before);
-  return tileMapOf(map->elements, std::move(regions));
-}
 
 /// What one of `r` replicas has of the target's IPUs.
 Target shareOf(const Target& target, unsigned r) {
@@ -296,7 +280,9 @@ Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target,
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
 Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
-    : Graph(target.createVirtualTarget(numIPUs, target.getTilesPerIPU()), r) {}
+    : Graph(target.createVirtualTarget(numIPUs ? numIPUs : target.getNumIPUs(),
+                                       target.getTilesPerIPU()),
+            r) {}
 Graph::Graph(const Device& device, unsigned numIPUs, replication_factor r)
     : Graph(device.getTarget(), numIPUs, r) {}
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
@@ -8,14 +9,19 @@
 
 namespace poplar {
 
+using ipujax::engine::concatViews;
 using ipujax::engine::elementsOf;
+using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
+using ipujax::engine::reshapeView;
+using ipujax::engine::sliceView;
 using ipujax::engine::TileMap;
 using ipujax::engine::tileMapOf;
 using ipujax::engine::TileMapPtr;
 using ipujax::engine::unmapped;
 using ipujax::engine::View;
 using ipujax::engine::ViewPtr;
+using ipujax::engine::wholeVariable;
 
 namespace {
 
@@ -129,13 +135,76 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
   return ipujax::engine::share(std::move(made));
 }
 
+/// Consecutive elements of a variable, and where the clone has them.
+struct Piece {
+  std::uint32_t variable;
+  std::int64_t begin;
+  std::int64_t end;
+  std::uint64_t made = 0;
+};
+
+/// The memory that a view reads, once, in the order of memory; `made` counts the elements.
+std::vector<Piece> memoryOf(std::vector<Piece> runs, std::uint64_t& made) {
+  std::ranges::sort(runs, {}, [](const Piece& p) { return std::pair(p.variable, p.begin); });
+  std::vector<Piece> merged;
+  for (const Piece& run : runs) {
+    if (!merged.empty() && merged.back().variable == run.variable && run.begin <= merged.back().end)
+      merged.back().end = std::max(merged.back().end, run.end);
+    else
+      merged.push_back(run);
+  }
+  for (Piece& piece : merged) {
+    piece.made = made;
+    made += static_cast<std::uint64_t>(piece.end - piece.begin);
+  }
+  return merged;
+}
+
+/// The same for a view of several variables or with elements that overlap; null where not all are
+/// mapped.
+ViewPtr cloneInPieces(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
+  std::vector<Piece> runs;
+  forEachRun(view, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    runs.push_back({variable, begin, begin + static_cast<std::int64_t>(length)});
+  });
+  std::uint64_t elements = 0;
+  const std::vector<Piece> memory = memoryOf(runs, elements);
+  std::vector<TileMap::Region> regions;
+  for (const Piece& piece : memory) {
+    const auto first = static_cast<std::uint64_t>(piece.begin);
+    impl.variables[piece.variable].map->forEachPart(
+        first, static_cast<std::uint64_t>(piece.end),
+        [&](std::uint32_t tile, std::uint64_t from, auto) {
+          if (regions.empty() || regions.back().tile != tile)
+            regions.push_back({piece.made + from - first, tile});
+        });
+  }
+  if (elements == 0) return nullptr;
+  const TileMapPtr map = tileMapOf(elements, std::move(regions));
+  if (!map->complete) return nullptr;
+  const auto variable = impl.addVariable(type.storage(), elements, map, debug);
+  const View whole = wholeVariable(variable, type.storage(), {elements});
+  std::vector<View> parts;
+  for (const Piece& run : runs) {
+    const auto at =
+        std::ranges::upper_bound(memory, std::pair(run.variable, run.begin), {},
+                                 [](const Piece& p) { return std::pair(p.variable, p.begin); }) -
+        1;
+    const auto begin = at->made + static_cast<std::uint64_t>(run.begin - at->begin);
+    parts.push_back(
+        sliceView(whole, 0, begin, begin + static_cast<std::uint64_t>(run.end - run.begin)));
+  }
+  return ipujax::engine::share(reshapeView(concatViews(parts, 0), view.shape));
+}
+
 }  // namespace
 
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod method) {
   if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
-    if (auto view = cloneInOrder(impl(), type, *t.view(), debugContext))
-      return likeType(*this, Tensor(impl_.get(), std::move(view)), type, t, debugContext);
+    auto view = cloneInOrder(impl(), type, *t.view(), debugContext);
+    if (!view && t.containsAliases()) view = cloneInPieces(impl(), type, *t.view(), debugContext);
+    if (view) return likeType(*this, Tensor(impl_.get(), std::move(view)), type, t, debugContext);
   }
   const Type bytes(type.storage());
   Tensor result = addVariable(bytes, t.shape(), VariableMappingMethod::LINEAR, debugContext);

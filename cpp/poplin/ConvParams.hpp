@@ -134,6 +134,10 @@ struct ConvParams {
 };
 
 std::ostream& operator<<(std::ostream& os, const ConvParams& params);
+/// Reads all of a stream, a JSON object of the fields by their names, transforms as objects, types
+/// as "half" or "float" (dataType: both). Fields that are not there keep their values; transforms
+/// begin anew. Throws poplibs_error for other text, and as validate does; then nothing changes.
+std::istream& operator>>(std::istream& is, ConvParams& params);
 
 std::size_t hash_value(const ConvParams::InputTransform& it);
 std::size_t hash_value(const ConvParams::OutputTransform& ot);

@@ -79,34 +79,36 @@ class Loss {
     last_ = popops::add(graph, labelLengths, labelLengths, prog, {debug, "last"}).expand({1});
   }
 
-  /// The loss [B], and the posterior of each class, [T][B][C].
-  std::pair<Tensor, Tensor> run() {
-    Tensor alpha, beta;
-    const Tensor forward = recursion(false, begin(), &alpha);
-    recursion(true, end(), &beta);
+  /// The loss [B]. The sums up to each step, [T][B][S], where they are wanted: the gradient is made
+  /// of them.
+  Tensor loss(Tensor* alpha) {
+    forward_ = recursion(false, begin(), alpha);
     const Tensor paths =
         popops::map(graph_, Select(_1, Const(kLogZero), _2 == _3 || _2 + Const(1u) == _3),
-                    {forward, count_, last_}, prog_, {debug_, "paths"});
-    const Tensor likelihood = logSum(paths);
-    // An alignment at a time and state: before and after it, with its own term counted twice.
-    const Tensor possible =
-        popops::gt(graph_, likelihood, kLogZero / 2, prog_, {debug_, "possible"});
-    const Tensor within = popops::map(graph_, _1 < _2 && _3,
-                                      {internal::ctcCount(graph_, T, debug_).expand({1}),
-                                       lengths_.expand({0}), possible.expand({0})},
-                                      prog_, {debug_, "within"});
-    const Tensor posterior =
-        popops::map(graph_, Select(pe::Exp(_1 + _2 - _3 - _4), Const(0.0f), pe::_5),
-                    {alpha, beta, emit_, likelihood.reshape({1, B, 1}), within.expand({2})}, prog_,
-                    {debug_, "posterior"});
-    const Tensor classes = poplin::matMulGrouped(graph_, posterior.dimShuffle({1, 0, 2}), oneHot_,
-                                                 prog_, poplar::FLOAT, {debug_, "classes"})
-                               .dimShuffle({1, 0, 2});
-    within_ = within;
+                    {forward_, count_, last_}, prog_, {debug_, "paths"});
+    likelihood_ = logSum(paths);
+    possible_ = popops::gt(graph_, likelihood_, kLogZero / 2, prog_, {debug_, "possible"});
     const float infinity = std::numeric_limits<float>::infinity();
-    return {popops::map(graph_, Select(-_1, Const(infinity), _2), {likelihood, possible}, prog_,
-                        {debug_, "loss"}),
-            classes};
+    return popops::map(graph_, Select(-_1, Const(infinity), _2), {likelihood_, possible_}, prog_,
+                       {debug_, "loss"});
+  }
+
+  /// The posterior of each class, [T][B][C], from what `loss` gave.
+  Tensor posterior(const Tensor& alpha) {
+    Tensor beta;
+    recursion(true, end(), &beta);
+    within_ = popops::map(graph_, _1 < _2 && _3,
+                          {internal::ctcCount(graph_, T, debug_).expand({1}), lengths_.expand({0}),
+                           possible_.expand({0})},
+                          prog_, {debug_, "within"});
+    // An alignment at a time and state: before and after it, with its own term counted twice.
+    const Tensor states =
+        popops::map(graph_, Select(pe::Exp(_1 + _2 - _3 - _4), Const(0.0f), pe::_5),
+                    {alpha, beta, emit_, likelihood_.reshape({1, B, 1}), within_.expand({2})},
+                    prog_, {debug_, "posterior"});
+    return poplin::matMulGrouped(graph_, states.dimShuffle({1, 0, 2}), oneHot_, prog_,
+                                 poplar::FLOAT, {debug_, "classes"})
+        .dimShuffle({1, 0, 2});
   }
 
   /// What the softmax adds to the gradient: the probabilities, where a gradient is.
@@ -148,10 +150,13 @@ class Loss {
     return poplar::concat(skip_.slice(2, S, 1), ctcConstant(graph_, {B, 2}, 0, debug_), 1);
   }
 
-  /// The sums over all alignments up to (from) each step, [T][B][S]; returns those of the last.
+  /// The sums over all alignments up to (from) each step, [T][B][S], where they are wanted; returns
+  /// those of the last.
   Tensor recursion(bool reverse, const Tensor& init, Tensor* sequence) {
     const rnn::RnnParams params(poplar::FLOAT, B, T, lengths_, {S, S});
-    *sequence = rnn::createOutputTensor(graph_, params, 1, {debug_, "alignments"});
+    rnn::StateSequence kept{Tensor(), 0};
+    if (sequence != nullptr)
+      kept.output = *sequence = rnn::createOutputTensor(graph_, params, 1, {debug_, "alignments"});
     const Tensor state = graph_.addVariable(poplar::FLOAT, {B, S},
                                             poplar::VariableMappingMethod::LINEAR, {debug_, "sum"});
     prog_.add(Copy(init, state, false, debug_));
@@ -174,8 +179,8 @@ class Loss {
       return loop;
     };
     OptionFlags none;
-    return rnn::Rnn(graph_, params, reverse, {state.expand({0})}, {*sequence, 0}, {emit_}, nullptr,
-                    nullptr, {}, {}, prog_, step, 1, none, {debug_, "recursion"})[0][0];
+    return rnn::Rnn(graph_, params, reverse, {state.expand({0})}, kept, {emit_}, nullptr, nullptr,
+                    {}, {}, prog_, step, 1, none, {debug_, "recursion"})[0][0];
   }
 
   Graph& graph_;
@@ -183,36 +188,60 @@ class Loss {
   DebugContext debug_;
   Tensor data_, lengths_, labelLengths_;
   std::size_t T, B, C, S;
-  Tensor states_;  ///< [B][S], classes
-  Tensor oneHot_;  ///< [B][S][C]
-  Tensor emit_;    ///< [T][B][S], the states' log-probabilities
-  Tensor skip_;    ///< [B][S], 1 or 0
-  Tensor count_;   ///< [1][S]
-  Tensor last_;    ///< [B][1], the blank behind the last label
-  Tensor within_;  ///< [T][B], where there is a gradient
+  Tensor states_;      ///< [B][S], classes
+  Tensor oneHot_;      ///< [B][S][C]
+  Tensor emit_;        ///< [T][B][S], the states' log-probabilities
+  Tensor skip_;        ///< [B][S], 1 or 0
+  Tensor count_;       ///< [1][S]
+  Tensor last_;        ///< [B][1], the blank behind the last label
+  Tensor forward_;     ///< [B][S], the sums up to the last step
+  Tensor likelihood_;  ///< [B]
+  Tensor possible_;    ///< [B], whether there is an alignment
+  Tensor within_;      ///< [T][B], where there is a gradient
 };
 
+/// What is wanted beside the loss.
+enum class Gradient { kNone, kOfLogProbs, kOfLogits };
+
+/// The loss and, where it is wanted, the gradient.
+struct Results {
+  Tensor loss, gradient;
+};
+
+Results composed(Graph& graph, const Tensor& logs, const std::vector<Tensor>& integers,
+                 unsigned blank, Gradient wanted, Sequence& prog, const DebugContext& debug) {
+  Loss loss(graph, logs, integers[0], integers[1], integers[2], blank, prog, debug);
+  if (wanted == Gradient::kNone) return {loss.loss(nullptr), {}};
+  Tensor alpha;
+  const Tensor value = loss.loss(&alpha), posterior = loss.posterior(alpha);
+  if (wanted == Gradient::kOfLogProbs)
+    return {value, popops::neg(graph, posterior, prog, {debug, "gradient"})};
+  return {value, popops::sub(graph, loss.probabilities(), posterior, prog, {debug, "gradient"})};
+}
+
 /// The composition as one step.
-template <class Compose>
-std::pair<Tensor, Tensor> fused(Graph& graph, const Tensor& logs,
-                                const std::vector<Tensor>& integers, unsigned blank,
-                                bool with_softmax, const Compose& compose, Sequence& prog,
-                                const DebugContext& debug) {
+Results fused(Graph& graph, const Tensor& logs, const std::vector<Tensor>& integers, unsigned blank,
+              Gradient wanted, Sequence& prog, const DebugContext& debug) {
   internal::FusedStep step(graph);
-  const auto made = step.compose(compose);
+  const Results made = step.compose([&](Sequence& program) {
+    return composed(graph, logs, integers, blank, wanted, program, debug);
+  });
   step.reads(logs);
   for (const Tensor& t : integers) step.reads(t);
-  step.writes(made.first).writes(made.second);
-  step.attributes().set("blank", std::int64_t{blank}).set("softmax", std::int64_t{with_softmax});
+  step.writes(made.loss);
+  if (wanted != Gradient::kNone) step.writes(made.gradient);
+  step.attributes()
+      .set("blank", std::int64_t{blank})
+      .set("gradient", std::int64_t{wanted != Gradient::kNone})
+      .set("softmax", std::int64_t{wanted == Gradient::kOfLogits});
   step.emit("popnn.ctc_loss", prog, {debug, "ctcLoss"});
   return made;
 }
 
-std::pair<Tensor, Tensor> lossAndGradient(Graph& graph, const poplar::Type& outType,
-                                          const Tensor& data, const Tensor& labels,
-                                          const Tensor& dataLengths, const Tensor& labelLengths,
-                                          Sequence& prog, unsigned blankClass, const Plan& plan,
-                                          bool with_softmax, const DebugContext& debug) {
+Results lossAndGradient(Graph& graph, const poplar::Type& outType, const Tensor& data,
+                        const Tensor& labels, const Tensor& dataLengths, const Tensor& labelLengths,
+                        Sequence& prog, unsigned blankClass, const Plan& plan, Gradient wanted,
+                        const DebugContext& debug) {
   const Tensor logs = internal::ctcData(graph, data, plan, false, blankClass, prog, debug);
   const std::size_t batch = data.dim(1), most = plan.getImpl().maxLabelLength;
   if (labels.rank() != 2 || labels.dim(1) > most)
@@ -223,26 +252,20 @@ std::pair<Tensor, Tensor> lossAndGradient(Graph& graph, const poplar::Type& outT
                            const char* what) {
     return internal::ctcIndices(graph, t, shape, what, prog, debug);
   };
-  const Tensor l = indices(labels, {batch, labels.dim(1)}, "labels for each batch element"),
-               n = indices(dataLengths, {batch}, "data lengths [batch]"),
-               m = indices(labelLengths, {batch}, "label lengths [batch]");
-  const auto compose = [&](Sequence& program) {
-    Loss loss(graph, logs, l, n, m, blankClass, program, debug);
-    const auto [value, posterior] = loss.run();
-    return std::pair{value, with_softmax
-                                ? popops::sub(graph, loss.probabilities(), posterior, program,
-                                              {debug, "gradient"})
-                                : popops::neg(graph, posterior, program, {debug, "gradient"})};
-  };
-  const auto [value, gradient] =
-      internal::mayFuse(graph)
-          ? fused(graph, logs, {l, n, m}, blankClass, with_softmax, compose, prog, debug)
-          : compose(prog);
+  const std::vector<Tensor> integers{
+      indices(labels, {batch, labels.dim(1)}, "labels for each batch element"),
+      indices(dataLengths, {batch}, "data lengths [batch]"),
+      indices(labelLengths, {batch}, "label lengths [batch]")};
+  const auto make = internal::mayFuse(graph) ? fused : composed;
+  const auto [loss, gradient] = make(graph, logs, integers, blankClass, wanted, prog, debug);
   const auto cast = [&](const Tensor& t) {
-    return t.elementType() == outType ? t : popops::cast(graph, t, outType, prog, {debug, "cast"});
+    if (!t.valid() || t.elementType() == outType) return t;
+    return popops::cast(graph, t, outType, prog, {debug, "cast"});
   };
-  return {cast(value), cast(gradient)};
+  return {cast(loss), cast(gradient)};
 }
+
+std::pair<Tensor, Tensor> both(const Results& results) { return {results.loss, results.gradient}; }
 
 }  // namespace
 
@@ -283,8 +306,9 @@ std::pair<Tensor, Tensor> calcLossAndGradientLogProbabilities(
     else
       internal::checkCtcOptions({{name, value}});
   }
-  return lossAndGradient(graph, outType, logProbs, labels, dataLengths, labelLengths, prog,
-                         blankClass, plan, with_softmax, debugContext);
+  const Gradient wanted = with_softmax ? Gradient::kOfLogits : Gradient::kOfLogProbs;
+  return both(lossAndGradient(graph, outType, logProbs, labels, dataLengths, labelLengths, prog,
+                              blankClass, plan, wanted, debugContext));
 }
 
 std::pair<Tensor, Tensor> calcLossAndGradientLogits(Graph& graph, const poplar::Type& outType,
@@ -296,8 +320,24 @@ std::pair<Tensor, Tensor> calcLossAndGradientLogits(Graph& graph, const poplar::
                                                     const OptionFlags& options) {
   internal::checkCtcOptions(options);
   const Tensor logs = logSoftmax(graph, logits, prog, {debugContext, "logSoftmax"});
-  return lossAndGradient(graph, outType, logs, labels, dataLengths, labelLengths, prog, blankClass,
-                         plan, true, debugContext);
+  return both(lossAndGradient(graph, outType, logs, labels, dataLengths, labelLengths, prog,
+                              blankClass, plan, Gradient::kOfLogits, debugContext));
 }
 
 }  // namespace popnn::ctc
+
+namespace popnn::internal {
+
+using poplar::Tensor;
+
+Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType, const Tensor& data,
+               const Tensor& labels, const Tensor& dataLengths, const Tensor& labelLengths,
+               poplar::program::Sequence& prog, unsigned blankClass, const ctc::Plan& plan,
+               bool areLogits, const poplar::DebugContext& debug) {
+  const Tensor logs = areLogits ? logSoftmax(graph, data, prog, {debug, "logSoftmax"}) : data;
+  return ctc::lossAndGradient(graph, outType, logs, labels, dataLengths, labelLengths, prog,
+                              blankClass, plan, ctc::Gradient::kNone, debug)
+      .loss;
+}
+
+}  // namespace popnn::internal

@@ -1,11 +1,11 @@
 #include "popnn/CTCPlan.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <ostream>
-#include <regex>
-#include <set>
 
 #include "poplar/exceptions.hpp"
+#include "poplin/internal/ConstraintsJson.hpp"
 #include "popnn/internal/CTC.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
@@ -53,19 +53,30 @@ namespace popnn::internal {
 
 namespace {
 
+constexpr const char* kWhere = "popnn::ctc";
+
+bool isOneOf(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 /// {"parallel": {"time": 2}}: how often each dimension is split.
-void checkConstraints(const std::string& json) {
-  static const std::regex entry("\"(\\w+)\"\\s*:\\s*([0-9]+|\\{)");
-  static const std::set<std::string> groups{"parallel", "serial"};
-  static const std::set<std::string> splits{"batch",           "time",    "label",
-                                            "sliceIntoOutput", "classes", "beam"};
-  for (std::sregex_iterator it(json.begin(), json.end(), entry), end; it != end; ++it) {
-    const std::string name = (*it)[1];
-    const bool is_group = (*it)[2] == "{";
-    if ((is_group ? groups : splits).count(name) > 0 && (is_group || std::stoul((*it)[2]) > 0))
-      continue;
-    throw poputil::poplibs_error("[popnn::ctc] needs constraints that a plan can meet; got " +
-                                 it->str() + ". Split batch, time or label, 1 or more times.");
+void checkConstraints(const std::string& text) {
+  using Kind = poplin::ConstraintsJson::Kind;
+  const auto json = poplin::readConstraintsJson(kWhere, text);
+  if (json.kind != Kind::kObject)
+    poplin::refuseConstraints(kWhere, "an object of parallel or serial splits", "another value");
+  for (const auto& [group, splits] : json.members) {
+    if (!isOneOf(group, {"parallel", "serial"}) || splits.kind != Kind::kObject)
+      poplin::refuseConstraints(kWhere, "parallel or serial, each an object", "'" + group + "'");
+    for (const auto& [name, count] : splits.members) {
+      const bool known =
+          isOneOf(name, {"batch", "time", "label", "sliceIntoOutput", "classes", "beam"});
+      if (!known || count.kind != Kind::kNumber || count.number == 0)
+        poplin::refuseConstraints(kWhere,
+                                  "batch, time, label, sliceIntoOutput, classes or beam in " +
+                                      group + ", each a whole number from 1",
+                                  "'" + name + "'");
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "poputil/DebugInfo.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace popnn {
 namespace ctc {

@@ -123,6 +123,18 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext = {});
 
+/// The same for slices of size 1 along `dim` at offsets that are known when the graph is made.
+poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
+                          poplar::ArrayRef<unsigned> offsets, std::size_t dim,
+                          poplar::program::Sequence& prog,
+                          const poplar::DebugContext& debugContext = {},
+                          const poplar::OptionFlags& optionFlags = {});
+void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
+                    poplar::ArrayRef<unsigned> offsets, const poplar::Tensor& scale,
+                    std::size_t dim, poplar::program::Sequence& prog,
+                    const poplar::DebugContext& debugContext = {},
+                    const poplar::OptionFlags& optionFlags = {});
+
 /// t[offsets[i]] = max(t[offsets[i]], s[i]); skips like multiUpdate.
 void multiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
                     const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,

@@ -1,6 +1,9 @@
 #include "popops/ElementWise.hpp"
 
+#include <ostream>
+
 #include "popops/internal/Map.hpp"
+#include "popops/internal/MapCodelet.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
@@ -37,11 +40,13 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
   internal::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
 }
 
-void outputGeneratedCodelet(const poplar::Target&, const expr::Expr&, const Tensors&,
-                            const poplar::OptionFlags&, std::ostream&) {
-  throw poputil::poplibs_error(
-      "[popops::outputGeneratedCodelet] needs generated codelets; got an expression that the model "
-      "runs by a kernel of its own. Print expr.toString() to see it.");
+void outputGeneratedCodelet(const poplar::Target&, const expr::Expr& expr, const Tensors& ts,
+                            const poplar::OptionFlags&, std::ostream& os) {
+  if (ts.empty())
+    throw poputil::poplibs_error(
+        "[popops::outputGeneratedCodelet] needs at least one tensor; got none. Pass one for each "
+        "placeholder.");
+  os << internal::codeletOf(expr, ts);
 }
 
 Tensors map(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,

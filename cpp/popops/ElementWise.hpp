@@ -57,7 +57,11 @@ void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                    const poplar::OptionFlags& options = {});
 
-/// Throws poplibs_error: expressions of the model run by a kernel, without a codelet.
+/// Writes a codelet in C++ that computes the expression as `map` does, for popc or
+/// Graph::addCodelets: a Vertex with a field `inK` for each placeholder K that it uses (a vector,
+/// or a scalar for a tensor of one element) and the vector `out`. The model's `map` runs a kernel
+/// instead. Throws poplibs_error for operations and types that codelets do not have. Options: none
+/// has an effect.
 void outputGeneratedCodelet(const poplar::Target& target, const expr::Expr& expr,
                             const std::vector<poplar::Tensor>& ts,
                             const poplar::OptionFlags& options, std::ostream& os);

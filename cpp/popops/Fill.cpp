@@ -11,6 +11,13 @@ void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Se
   internal::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
 }
 
+void fillWith(poplar::Graph& graph, const poplar::Tensor& t, const poplar::ComputeSet& fillCS,
+              const expr::Const& value) {
+  poplar::program::Sequence steps;
+  fillWith(graph, t, steps, value, {});
+  fillCS.steps()->children.push_back(steps.node());
+}
+
 void zero(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
           const poplar::DebugContext& debugContext) {
   fill(graph, t, prog, 0, debugContext);
@@ -22,9 +29,7 @@ void zero(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
 }
 
 void zero(poplar::Graph& graph, const poplar::Tensor& t, unsigned, poplar::ComputeSet zeroCS) {
-  poplar::program::Sequence steps;
-  zero(graph, t, steps);
-  zeroCS.steps()->children.push_back(steps.node());
+  fillWith(graph, t, zeroCS, expr::Const(t.elementType(), 0));
 }
 
 void zero(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,

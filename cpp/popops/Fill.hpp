@@ -12,6 +12,9 @@ namespace popops {
 /// Writes one value to every element, for any type of element. For the library.
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext);
+/// The same by vertices of a compute set.
+void fillWith(poplar::Graph& graph, const poplar::Tensor& t, const poplar::ComputeSet& fillCS,
+              const expr::Const& value);
 
 template <typename FillValueType, class = std::enable_if_t<std::is_arithmetic_v<FillValueType>>>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
@@ -24,6 +27,27 @@ void fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
           poplar::program::Sequence& prog, FillValueType fillValue,
           const poplar::DebugContext& debugContext = {}) {
   for (const auto& t : ts) fill(graph, t, prog, fillValue, debugContext);
+}
+
+/// Fills all of `t`, or the regions of flattened `t` that `tileRegions` or `mapping` (by tile)
+/// names, when `fillCS` runs. `tile` says where the vertices run on hardware.
+template <typename FillValueType>
+void fill(poplar::Graph& graph, const poplar::Tensor& t, unsigned /*tile*/,
+          poplar::ComputeSet fillCS, FillValueType fillValue) {
+  fillWith(graph, t, fillCS, expr::Const(t.elementType(), fillValue));
+}
+template <typename FillValueType>
+void fill(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,
+          unsigned tile, poplar::ComputeSet fillCS, FillValueType fillValue) {
+  if (!tileRegions.empty())
+    fill(graph, poplar::concat(t.flatten().slices(tileRegions)), tile, fillCS, fillValue);
+}
+template <typename FillValueType>
+void fill(poplar::Graph& graph, const poplar::Tensor& t,
+          const std::vector<std::vector<poplar::Interval>>& mapping, poplar::ComputeSet fillCS,
+          FillValueType fillValue) {
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    fill(graph, t, mapping[tile], tile, fillCS, fillValue);
 }
 
 }  // namespace popops

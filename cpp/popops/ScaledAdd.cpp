@@ -1,5 +1,7 @@
 #include "popops/ScaledAdd.hpp"
 
+#include <utility>
+
 #include "popops/Expr.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
@@ -43,6 +45,15 @@ expr::Expr scale(const expr::Expr& placeholder, const Tensor& a, const Tensor& s
 }
 /// poplibs: the vertex for aX + bY takes 12 cycles more.
 constexpr double kTwoScales = 12;
+
+void needHalf(ScaledAddSpecialisation speciality, const Tensor& a, const Tensor& b) {
+  if (speciality == ScaledAddSpecialisation::DEFAULT ||
+      (a.elementType() == poplar::HALF && b.elementType() == poplar::HALF))
+    return;
+  throw poputil::poplibs_error("[popops::scaledAddTo] needs HALF for X_MINUS_AX_PLUS_BY; got " +
+                               a.elementType().toString() + " and " + b.elementType().toString() +
+                               ". Cast both or use DEFAULT.");
+}
 }  // namespace
 
 void scaledAddTo(poplar::Graph& graph, Tensor A, Tensor B, float scaleB,
@@ -83,6 +94,41 @@ void scaledSubtractFrom(poplar::Graph& graph, Tensor A, Tensor B, Tensor scaleB,
                         const poplar::OptionFlags&) {
   emitScaled(graph, _1 - second(A, B) * scale(_3, A, scaleB), {A, B, scaleB.flatten()[0]}, 0, prog,
              debugContext);
+}
+
+void scaledSubtractFrom(poplar::Graph& graph, Tensor A, float scaleA, Tensor B, float scaleB,
+                        poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                        const poplar::OptionFlags& options) {
+  scaledAddTo(graph, std::move(A), scaleA, std::move(B), -scaleB, prog, debugContext, options);
+}
+
+void scaledSubtractFrom(poplar::Graph& graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB,
+                        poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+                        const poplar::OptionFlags&) {
+  emitScaled(graph, _1 * scale(_3, A, scaleA) - second(A, B) * scale(_4, A, scaleB),
+             {A, B, scaleA.flatten()[0], scaleB.flatten()[0]}, kTwoScales, prog, debugContext);
+}
+
+void scaledAddTo(poplar::Graph& graph, Tensor A, float scaleA, Tensor B, float scaleB,
+                 poplar::program::Sequence& prog, ScaledAddSpecialisation speciality,
+                 const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
+  needHalf(speciality, A, B);
+  const bool minus = speciality == ScaledAddSpecialisation::X_MINUS_AX_PLUS_BY;
+  scaledAddTo(graph, std::move(A), minus ? 1 - scaleA : scaleA, std::move(B), scaleB, prog,
+              debugContext, options);
+}
+
+void scaledAddTo(poplar::Graph& graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB,
+                 poplar::program::Sequence& prog, ScaledAddSpecialisation speciality,
+                 const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
+  needHalf(speciality, A, B);
+  if (speciality == ScaledAddSpecialisation::DEFAULT) {
+    scaledAddTo(graph, std::move(A), std::move(scaleA), std::move(B), std::move(scaleB), prog,
+                debugContext, options);
+    return;
+  }
+  emitScaled(graph, _1 - _1 * scale(_3, A, scaleA) + second(A, B) * scale(_4, A, scaleB),
+             {A, B, scaleA.flatten()[0], scaleB.flatten()[0]}, kTwoScales, prog, debugContext);
 }
 
 }  // namespace popops

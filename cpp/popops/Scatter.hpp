@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -14,6 +15,21 @@ void scatter(poplar::Graph& graph, const poplar::Tensor& operand, const poplar::
              const poplar::Tensor& updates, std::size_t indexVectorDim,
              std::vector<unsigned> updateWindowDims, std::vector<std::size_t> insertWindowDims,
              std::vector<unsigned> scatterDimsToOperandDims, poplar::program::Sequence& prog,
+             const poplar::DebugContext& debugContext = {},
+             const poplar::OptionFlags& optionFlags = {});
+
+/// What combines a window of the operand (first) with an update (second), of one shape; returns
+/// what replaces the window.
+using UpdateComputationFunc = std::function<poplar::Tensor(
+    poplar::Graph&, poplar::Tensor&, poplar::Tensor&, poplar::program::Sequence&)>;
+
+/// The same where windows become updateComputation(window, update), one after another in a loop.
+/// Windows that do not lie inside the operand stay as they are.
+void scatter(poplar::Graph& graph, const poplar::Tensor& operand, const poplar::Tensor& indices,
+             const poplar::Tensor& updates, std::size_t indexVectorDim,
+             std::vector<unsigned> updateWindowDims, std::vector<std::size_t> insertWindowDims,
+             std::vector<unsigned> scatterDimsToOperandDims,
+             UpdateComputationFunc& updateComputation, poplar::program::Sequence& prog,
              const poplar::DebugContext& debugContext = {},
              const poplar::OptionFlags& optionFlags = {});
 

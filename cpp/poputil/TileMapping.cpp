@@ -1,9 +1,13 @@
 #include "poputil/TileMapping.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/TileRegions.hpp"
 #include "poputil/exceptions.hpp"
+#include "poputil/internal/Aliases.hpp"
 
 namespace poputil {
 
@@ -19,6 +23,18 @@ std::size_t tileAt(std::size_t i, std::size_t num_tiles, unsigned offset, bool a
 
 unsigned leastElements(const Graph& graph, const Tensor& t) {
   return static_cast<unsigned>(128 / graph.getTarget().getTypeSize(t.elementType()));
+}
+
+unsigned vectorWidth(const Graph& graph, const Tensor& t) {
+  return graph.getTarget().getVectorWidth(t.elementType());
+}
+
+/// A clone in the order that `method` names, which the caller maps.
+Tensor unmappedClone(Graph& graph, const Tensor& t, const poplar::DebugContext& debugContext,
+                     poplar::TensorCloneMethod method) {
+  if (method == poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES && t.containsAliases())
+    return graph.clone(t, debugContext, method);
+  return graph.addVariable(t.elementType(), t.shape(), debugContext);
 }
 
 void checkIpu(const Graph& graph, unsigned ipu, const char* where) {
@@ -69,9 +85,8 @@ Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph,
 
 Graph::TileToTensorMapping calcLinearTileMapping(const Graph& graph, const Tensor& t,
                                                  unsigned offset, bool ascendingOrder) {
-  return calcLinearTileMapping(graph, t.shape(), leastElements(graph, t),
-                               graph.getTarget().getVectorWidth(t.elementType()), offset,
-                               ascendingOrder);
+  return calcLinearTileMapping(graph, t.shape(), leastElements(graph, t), vectorWidth(graph, t),
+                               offset, ascendingOrder);
 }
 
 void mapTensorLinearly(Graph& graph, const Tensor& t, unsigned minElementsPerTile,
@@ -88,6 +103,14 @@ void mapTensorLinearly(Graph& graph, const Tensor& t) {
   if (auto* variable = graph.impl().variableOfAll(*t.view())) {
     variable->map =
         graph.impl().linearMap(variable->type, variable->elements, graph.physicalTiles());
+  } else if (t.view()->isContiguous()) {
+    const auto part = graph.impl().linearMap(t.numElements(), graph.physicalTiles(),
+                                             {leastElements(graph, t), vectorWidth(graph, t)});
+    const auto first = static_cast<std::uint64_t>(t.view()->offset);
+    auto regions = part->regions;
+    for (auto& region : regions) region.begin += first;
+    auto& map = graph.impl().variables[t.view()->variable].map;
+    map = ipujax::engine::withRegions(map, std::move(regions), first + part->elements);
   } else {
     graph.setTileMapping(t, calcLinearTileMapping(graph, t));
   }
@@ -137,10 +160,10 @@ bool dimIsSplitOverIPUs(const Graph& graph, const Tensor& t, unsigned dimension)
 }
 
 Tensor cloneToIpu(Graph& graph, const Tensor& t, unsigned dstIPU,
-                  const poplar::DebugContext& debugContext, poplar::TensorCloneMethod) {
+                  const poplar::DebugContext& debugContext, poplar::TensorCloneMethod method) {
   checkIpu(graph, dstIPU, "cloneToIpu");
   const unsigned per_ipu = graph.getTarget().getTilesPerIPU();
-  const Tensor clone = graph.addVariable(t.elementType(), t.shape(), debugContext);
+  const Tensor clone = unmappedClone(graph, t, debugContext, method);
   const auto from = graph.getTileMapping(t, false);
   Graph::TileToTensorMapping to(graph.getTarget().getNumTiles());
   for (std::size_t tile = 0; tile < from.size(); ++tile) {
@@ -152,7 +175,7 @@ Tensor cloneToIpu(Graph& graph, const Tensor& t, unsigned dstIPU,
 }
 
 Tensor cloneToGraph(Graph& srcGraph, Graph& dstGraph, const Tensor& t,
-                    const poplar::DebugContext& debugContext, poplar::TensorCloneMethod) {
+                    const poplar::DebugContext& debugContext, poplar::TensorCloneMethod method) {
   auto mapping = srcGraph.getTileMapping(t, false);
   const std::size_t num_tiles = dstGraph.getTarget().getNumTiles();
   for (std::size_t tile = num_tiles; tile < mapping.size(); ++tile)
@@ -161,7 +184,7 @@ Tensor cloneToGraph(Graph& srcGraph, Graph& dstGraph, const Tensor& t,
                           std::to_string(tile) + " tiles; got " + std::to_string(num_tiles) +
                           ". Use a larger virtual graph.");
   mapping.resize(num_tiles);
-  const Tensor clone = dstGraph.addVariable(t.elementType(), t.shape(), debugContext);
+  const Tensor clone = unmappedClone(dstGraph, t, debugContext, method);
   dstGraph.setTileMapping(clone, mapping);
   return clone;
 }
@@ -169,9 +192,9 @@ Tensor cloneToGraph(Graph& srcGraph, Graph& dstGraph, const Tensor& t,
 Tensor createIpuCopy(Graph& graph, const Tensor& t, unsigned dstIpu, Tensor& copySrc,
                      Tensor& copyDst, const poplar::DebugContext& debugContext,
                      poplar::TensorCloneMethod method) {
-  copySrc = t;
-  copyDst = cloneToIpu(graph, t, dstIpu, debugContext, method);
-  return copyDst;
+  const Tensor clone = cloneToIpu(graph, t, dstIpu, debugContext, method);
+  std::tie(copySrc, copyDst) = internal::withoutAliases(graph, t, clone);
+  return clone;
 }
 
 Tensor createBroadcastOperand(Graph& graph, const Tensor& fullTensor, const poplar::Type& type,
@@ -187,7 +210,8 @@ Tensor copyToIpu(Graph& masterGraph, const Tensor& t, poplar::program::Sequence&
                  unsigned dstIPU, const poplar::DebugContext& debugContext,
                  poplar::TensorCloneMethod method) {
   const Tensor copy = cloneToIpu(masterGraph, t, dstIPU, debugContext, method);
-  prog.add(poplar::program::Copy(t, copy, false, debugContext));
+  const auto [from, to] = internal::withoutAliases(masterGraph, t, copy);
+  prog.add(poplar::program::Copy(from, to, false, debugContext));
   return copy;
 }
 

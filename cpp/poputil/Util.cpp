@@ -4,6 +4,10 @@
 #include <cmath>
 #include <map>
 
+#include "poplar/MetadataCreation.hpp"
+#include "poputil/exceptions.hpp"
+#include "poputil/internal/Aliases.hpp"
+
 namespace poputil {
 namespace {
 
@@ -141,6 +145,12 @@ std::vector<Interval> calculateUnshufflingIntervals(const std::vector<Interval>&
   return back;
 }
 
+Regions flattenIntervals(const std::vector<Regions>& intervals) {
+  Regions flat;
+  for (const auto& regions : intervals) flat.insert(flat.end(), regions.begin(), regions.end());
+  return flat;
+}
+
 std::size_t intervalSequenceNumElements(const std::vector<Regions>& seq) {
   std::size_t elements = 0;
   for (const auto& regions : seq) {
@@ -152,7 +162,8 @@ std::size_t intervalSequenceNumElements(const std::vector<Regions>& seq) {
 Tensor duplicate(Graph& graph, const Tensor& in, poplar::program::Sequence& p,
                  const poplar::DebugContext& debugContext, poplar::TensorCloneMethod method) {
   const Tensor out = graph.clone(in, debugContext, method);
-  p.add(poplar::program::Copy(in, out, false, debugContext));
+  const auto [from, to] = internal::withoutAliases(graph, in, out);
+  p.add(poplar::program::Copy(from, to, false, debugContext));
   return out;
 }
 
@@ -175,15 +186,69 @@ std::vector<int> balancedPartition(int rangeUpperBound, int splitCount) {
   return sizes;
 }
 
-bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type,
-                           poplar::Type outputType, double tolerance) {
-  if (outputType != poplar::HALF)
-    return std::abs(static_cast<float>(input) - input) <= tolerance * std::abs(input);
+double castToDeviceHalfValue(const poplar::Target& target, double input) {
   std::uint16_t bits = 0;
   double back = 0;
   poplar::copyDoubleToDeviceHalf(target, &input, &bits, 1);
   poplar::copyDeviceHalfToDouble(target, &bits, &back, 1);
+  return back;
+}
+
+bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type,
+                           poplar::Type outputType, double tolerance) {
+  if (outputType != poplar::HALF)
+    return std::abs(static_cast<float>(input) - input) <= tolerance * std::abs(input);
+  const double back = castToDeviceHalfValue(target, input);
   return std::isfinite(back) && std::abs(back - input) <= tolerance * std::abs(input);
+}
+
+Tensor factorDims(const Tensor& t, const std::vector<std::size_t>& factors, unsigned startDim) {
+  const auto n = static_cast<unsigned>(factors.size());
+  std::vector<std::size_t> split;
+  std::vector<unsigned> order;
+  for (unsigned d = 0; d < t.rank(); ++d) {
+    const bool factored = d >= startDim && d < startDim + n;
+    const std::size_t factor = factored ? factors[d - startDim] : 1;
+    if (startDim + n > t.rank() || factor == 0 || t.dim(d) % factor != 0)
+      throw poplibs_error("[poputil::factorDims] needs factors that divide dimensions of " +
+                          t.shapeToString() + "; got " + std::to_string(factor) +
+                          " for dimension " + std::to_string(d) + ". Use a divisor.");
+    split.push_back(t.dim(d) / factor);
+    if (factored) split.push_back(factor);
+  }
+  for (unsigned i = 0; i < t.rank() + n; ++i) order.push_back(i);
+  for (unsigned i = 0; i < n; ++i) {
+    order[startDim + i] = startDim + 2 * i;
+    order[startDim + n + i] = startDim + 2 * i + 1;
+  }
+  return t.reshape(split).dimShuffle(order);
+}
+
+Tensor unfactorDims(const Tensor& t, unsigned numDims, unsigned startDim) {
+  if (startDim + 2 * numDims > t.rank())
+    throw poplibs_error("[poputil::unfactorDims] needs two dimensions for each factor; got " +
+                        std::to_string(numDims) + " factors of " + t.shapeToString() +
+                        ". Pass what factorDims made.");
+  std::vector<unsigned> order;
+  for (unsigned d = 0; d < t.rank(); ++d) order.push_back(d);
+  std::vector<std::size_t> joined(t.shape().begin(), t.shape().begin() + startDim);
+  for (unsigned i = 0; i < numDims; ++i) {
+    order[startDim + 2 * i] = startDim + i;
+    order[startDim + 2 * i + 1] = startDim + numDims + i;
+    joined.push_back(t.dim(startDim + i) * t.dim(startDim + numDims + i));
+  }
+  joined.insert(joined.end(), t.shape().begin() + startDim + 2 * numDims, t.shape().end());
+  return t.dimShuffle(order).reshape(joined);
+}
+
+Tensor createMetadataTensor(Graph& graph, poplar::QuarterMetadata::Format fp8Format, int fp8Scale) {
+  return poplar::createConstantMetadataTensor(graph, fp8Format, fp8Scale);
+}
+
+Tensor createMetadataTensor(Graph& graph, poplar::QuarterMetadata::Format fp8Format, int fp8Scale,
+                            poplar::program::Sequence& prog) {
+  const Tensor constant = createMetadataTensor(graph, fp8Format, fp8Scale);
+  return duplicate(graph, constant, prog);
 }
 
 }  // namespace poputil

@@ -7,16 +7,26 @@
 
 #include "poplar/Device.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/MetadataCreation.hpp"
 #include "poplar/Program.hpp"
+#include "poplar/Quarter.hpp"
 #include "poplar/Target.hpp"
 #include "poplar/Tensor.hpp"
 #include "poputil/VertexTemplates.hpp"
 
 namespace poputil {
 
+// Where SDK 3.0 had them.
+using poplar::createConstantMetadataTensor;
+using poplar::createVariableMetadataTensor;
+
 /// Joins neighbours: regions that begin where the one before ends.
 void mergeAdjacentRegions(std::vector<poplar::Interval>& regions);
 void mergeAdjacentRegions(std::vector<std::vector<poplar::Interval>>& mapping);
+
+/// The regions of all tiles in one list, in their order.
+std::vector<poplar::Interval> flattenIntervals(
+    const std::vector<std::vector<poplar::Interval>>& intervals);
 
 /// Deals out regions, cut where that balances better: at most maxPartitions parts of about equal
 /// size, each a multiple of grainSize (but for the last) and of minElementsPerPartition to
@@ -80,9 +90,26 @@ poplar::Tensor cloneN(
 /// spread evenly.
 std::vector<int> balancedPartition(int rangeUpperBound, int splitCount);
 
+/// `input` rounded to HALF as the device rounds, as a double; infinite beyond HALF's range.
+double castToDeviceHalfValue(const poplar::Target& target, double input);
+
 /// Whether `input`, of inputType, is within `tolerance` (relative) when cast to outputType and
 /// back, without overflow.
 bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type inputType,
                            poplar::Type outputType, double tolerance);
+
+/// Splits each dimension startDim + i, of size n, into n / factors[i] and factors[i], and moves all
+/// second parts inside the first: [4, 6, 4] by {1, 2} is [4, 3, 1, 2, 4]. Throws poplibs_error for
+/// factors that do not divide or exceed the rank.
+poplar::Tensor factorDims(const poplar::Tensor& t, const std::vector<std::size_t>& factors,
+                          unsigned startDim = 0);
+/// The inverse of factorDims with `numDims` factors.
+poplar::Tensor unfactorDims(const poplar::Tensor& t, unsigned numDims, unsigned startDim = 0);
+
+/// QUARTER_METADATA of one element on tile 0: a constant, or a variable that `prog` sets.
+poplar::Tensor createMetadataTensor(poplar::Graph& graph, poplar::QuarterMetadata::Format fp8Format,
+                                    int fp8Scale);
+poplar::Tensor createMetadataTensor(poplar::Graph& graph, poplar::QuarterMetadata::Format fp8Format,
+                                    int fp8Scale, poplar::program::Sequence& prog);
 
 }  // namespace poputil

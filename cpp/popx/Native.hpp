@@ -15,6 +15,7 @@
 #include "gcl/internal/ReplicaGroups.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
+#include "popnn/internal/CTC.hpp"
 #include "popnn/internal/ReduceWindow.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/Gather.hpp"
@@ -74,6 +75,7 @@ using ipujax::engine::expr::ExprProgram;
 using ipujax::engine::fourier::kLargestRadix;
 using ipujax::engine::fourier::largestPrimeFactor;
 using ipujax::engine::reduction::reducerOf;
+using popnn::internal::ctcLoss;
 using popnn::internal::reduceWindowNamed;
 using popnn::internal::windowCost;
 using popnn::internal::windowOrScanCost;

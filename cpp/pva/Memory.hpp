@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "pva/Program.hpp"
@@ -83,7 +85,8 @@ class TileMemory {
   MemoryByCategory category() const { return {data_, tile_}; }
   std::uint64_t alwaysLiveBytes() const;     ///< all but temporaries and what moves between tiles
   std::uint64_t notAlwaysLiveBytes() const;  ///< the others
-  std::vector<VertexInstance> vertices() const;  ///< throws
+  /// By type, in the order of names; of codelets: library functions of the model have none.
+  std::vector<VertexInstance> vertices() const;
 
  private:
   DataPtr data_;
@@ -101,15 +104,25 @@ class Tile {
   std::size_t tile_;
 };
 
-/// No report of the model has one.
 class VertexType {
  public:
-  std::string name() const { return {}; }
+  explicit VertexType(std::string name = {}) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
 };
+
+/// Vertices of one type, of a tile or a compute set.
 class VertexInstance {
  public:
-  VertexType type() const { return {}; }
-  std::uint64_t count() const { return 0; }
+  VertexInstance(std::string type, std::uint64_t count) : type_(std::move(type)), count_(count) {}
+  VertexType type() const { return type_; }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  VertexType type_;
+  std::uint64_t count_;
 };
 
 }  // namespace pva

@@ -16,18 +16,20 @@ class VertexInstance;
 
 class ComputeSet {
  public:
-  ComputeSet(DataPtr data, std::string name, std::uint64_t cycles)
-      : data_(std::move(data)), name_(std::move(name)), cycles_(cycles) {}
+  ComputeSet(DataPtr data, std::string name, std::uint64_t cycles, std::size_t step)
+      : data_(std::move(data)), name_(std::move(name)), cycles_(cycles), step_(step) {}
   const std::string& name() const { return name_; }
   /// Of the slowest tile, which all wait for.
   std::vector<std::uint64_t> cyclesByTile() const;
   std::vector<std::uint64_t> estimatedCyclesByTile() const { return cyclesByTile(); }
-  std::vector<VertexInstance> vertices() const;  ///< throws
+  /// By type, in the order of names; of codelets: library functions of the model have none.
+  std::vector<VertexInstance> vertices() const;
 
  private:
   DataPtr data_;
   std::string name_;
   std::uint64_t cycles_;
+  std::size_t step_;
 };
 
 /// What a step reads or writes.

@@ -2,9 +2,11 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 
 #include "engine/Image.hpp"
+#include "engine/codelets/VertexStep.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Version.hpp"
 #include "poplar/exceptions.hpp"
@@ -15,6 +17,7 @@ namespace pva {
 using ipujax::engine::Image;
 using ipujax::engine::Node;
 using ipujax::engine::NodeKind;
+using ipujax::engine::PlacedVertex;
 using ipujax::engine::TilePart;
 
 struct Data {
@@ -33,10 +36,10 @@ namespace {
 
 constexpr std::string_view kHead = "ipujax profile 1\n";
 
-[[noreturn]] void noVertices() {
+[[noreturn]] void noEdges() {
   throw poplar::poplar_error(
-      "[pva] needs vertices and edges; got a report of the IPU Model, whose library functions are "
-      "kernels without them. Read compute sets, cycles and memory.");
+      "[pva] needs edges; got a report of the IPU Model, which keeps none. Read vertices, compute "
+      "sets, cycles and memory.");
 }
 
 [[noreturn]] void notAReport(const std::string& where) {
@@ -100,6 +103,27 @@ std::vector<ExecutionStep> stepsOf(const DataPtr& data, const std::string& entry
   return steps;
 }
 
+using Vertices = std::map<std::int64_t, PlacedVertex>;
+
+/// By their number in the graph: a compute set may run more than once.
+void addVertices(const ipujax::engine::StepDesc& step, Vertices& vertices) {
+  for (auto& vertex : ipujax::engine::placedVertices(step)) vertices.emplace(vertex.id, vertex);
+}
+
+Vertices verticesOf(const Image& image) {
+  Vertices vertices;
+  for (const auto& step : image.steps) addVertices(step, vertices);
+  return vertices;
+}
+
+std::vector<VertexInstance> instancesOf(const Vertices& vertices) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [id, vertex] : vertices) ++counts[vertex.type];
+  std::vector<VertexInstance> instances;
+  for (const auto& [type, count] : counts) instances.emplace_back(type, count);
+  return instances;
+}
+
 std::uint64_t rounded(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
 
 }  // namespace
@@ -135,8 +159,12 @@ double Target::clockFrequency() const { return data_->image->clock_hz; }
 
 std::size_t Graph::numComputeSets() const { return Compilation(data_).computeSets().size(); }
 std::size_t Graph::numVars() const { return data_->image->buffers.size(); }
-std::size_t Graph::numVertices() const { noVertices(); }
-std::size_t Graph::numEdges() const { noVertices(); }
+std::size_t Graph::numVertices() const {
+  std::size_t count = 0;
+  for (const auto& instance : instancesOf(verticesOf(*data_->image))) count += instance.count();
+  return count;
+}
+std::size_t Graph::numEdges() const { noEdges(); }
 
 std::vector<Tile> Compilation::tiles() const {
   std::vector<Tile> tiles;
@@ -153,9 +181,11 @@ std::vector<ProgramPtr> Compilation::programs() const {
 
 std::vector<ComputeSet> Compilation::computeSets() const {
   std::vector<ComputeSet> sets;
-  for (const auto& step : data_->image->steps)
-    if (step.cost.compute_cycles > 0)
-      sets.emplace_back(data_, data_->nameOf(step.debug), rounded(step.cost.compute_cycles));
+  const auto& steps = data_->image->steps;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].cost.compute_cycles > 0)
+      sets.emplace_back(data_, data_->nameOf(steps[i].debug), rounded(steps[i].cost.compute_cycles),
+                        i);
   return sets;
 }
 
@@ -187,8 +217,9 @@ std::vector<IpuExecutionStep> ExecutionStep::ipus() const {
 
 std::vector<ComputeSet> ExecutionStep::computeSets() const {
   if (program_->type() != Program::Type::OnTileExecute) return {};
-  const auto& step = data_->image->steps[data_->image->nodes[program_->_id()].value];
-  return {{data_, program_->name(), rounded(step.cost.compute_cycles)}};
+  const auto index = data_->image->nodes[program_->_id()].value;
+  const auto& step = data_->image->steps[index];
+  return {{data_, program_->name(), rounded(step.cost.compute_cycles), index}};
 }
 
 const std::string& Run::name() const { return data_->runs[index_].name; }
@@ -223,7 +254,11 @@ Version Report::poplarVersion() const { return Version(poplar::versionString());
 std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {
   return std::vector<std::uint64_t>(data_->image->num_tiles, cycles_);
 }
-std::vector<VertexInstance> ComputeSet::vertices() const { noVertices(); }
+std::vector<VertexInstance> ComputeSet::vertices() const {
+  Vertices vertices;
+  addVertices(data_->image->steps[step_], vertices);
+  return instancesOf(vertices);
+}
 
 std::string Program::name() const {
   const Node& node = data_->image->nodes[id_];
@@ -304,7 +339,13 @@ std::uint64_t TileMemory::notAlwaysLiveBytes() const {
 std::uint64_t TileMemory::alwaysLiveBytes() const {
   return total().excludingGaps() - notAlwaysLiveBytes();
 }
-std::vector<VertexInstance> TileMemory::vertices() const { noVertices(); }
+std::vector<VertexInstance> TileMemory::vertices() const {
+  auto vertices = verticesOf(*data_->image);
+  std::erase_if(vertices, [&](const auto& vertex) {
+    return vertex.second.tile != static_cast<std::int64_t>(tile_);
+  });
+  return instancesOf(vertices);
+}
 
 std::string Version::packageHash() const { return poplar::packageHash(); }
 

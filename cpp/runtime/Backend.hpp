@@ -41,13 +41,14 @@ MachineFigures machineFigures(std::string_view name);
 std::shared_ptr<DeviceState> makeDeviceState(const DevicePlace& place);
 /// From sealed bytes; reads nothing out of bounds. Throws ExecutableError.
 std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed);
-/// The model fails as hardware does, for tests of what recovers: at the `at_run`th run from now
-/// (the first is 1) of programs of this name, or of any if it is empty, and then until a reset that
-/// is enough. Kinds are link_error, host_link_timeout, ecc, exchange_parity and power. Throws
-/// std::invalid_argument for another kind, NotSupportedError on hardware.
+/// Devices fail as hardware does, for tests of what recovers: at the `at_run`th run from now (the
+/// first is 1) of programs of this name, or of any if it is empty, and then until a reset that is
+/// enough. Kinds are link_error, host_link_timeout, ecc, exchange_parity and power. Throws
+/// std::invalid_argument for another kind.
 void injectFault(std::string_view kind, std::uint64_t at_run, std::string_view program);
 void clearFaults();
-/// Resets all devices of this process. Throws NotSupportedError where only tools of the SDK can.
+/// Resets all devices of this process. Throws NotSupportedError where only tools of the SDK can:
+/// on hardware that no test told to fail.
 void resetDevices(Recovery recovery);
 /// A device's thread has waited for a while: gives back what it keeps for kernels.
 void releaseThreadMemory();

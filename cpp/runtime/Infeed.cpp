@@ -37,14 +37,14 @@ class Port final : public HostPort {
     if (call_ == Infeed::Call::kCheck) {
       std::vector<Checksum> sums(feed_->bytes().size());
       if (!sums.empty()) std::memcpy(sums.data(), arguments[1].data, sums.size() * sizeof sums[0]);
-      feed_->check(number, sums);
+      feed_->check(number, readers_, sums);
       return;
     }
     const bool stops = call_ == Infeed::Call::kFetchOrStop;
     std::vector<std::byte*> arrays;
     for (const auto& result : results.subspan(stops ? 2 : 1))
       arrays.push_back(static_cast<std::byte*>(result.data));
-    const bool found = feed_->fetch(number, copies_, arrays, stops);
+    const bool found = feed_->fetch(number, readers_, copies_, arrays, stops);
     if (stops) *static_cast<std::uint8_t*>(results[1].data) = found ? 1 : 0;
   }
 
@@ -116,12 +116,19 @@ Infeed::Stats Infeed::stats() const {
   return {head_, tail_, wait_seconds_};
 }
 
+/// A new run waits for copies that another program makes: their batches stay until they are done.
 void Infeed::begin(std::size_t reader, std::size_t readers) {
-  const std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
+  freed_.wait(lock, [&] {
+    if (num_copying_ == 0) return true;
+    const bool joins = readers == readers_.size() && readers_[reader].run != run_;
+    return joins && !readers_[reader].is_copying;
+  });
   const auto furthest = [&] { return std::ranges::max_element(readers_, {}, &Reader::next)->next; };
   if (readers != readers_.size()) {
     const auto next = furthest();
     readers_.assign(readers, Reader{next, run_, 0});
+    pushed_.notify_all();  // who reads with another number of readers fails
   }
   auto& own = readers_[reader];
   if (own.run == run_) {  // the first of a new run
@@ -132,26 +139,35 @@ void Infeed::begin(std::size_t reader, std::size_t readers) {
   release();
 }
 
+const Infeed::Reader& Infeed::own(std::size_t reader, std::size_t readers) const {
+  if (readers == readers_.size()) return readers_[reader];
+  throw FeedError("[infeed] needs programs with as many replicas while one reads; got one with " +
+                  std::to_string(readers) + " and one with " + std::to_string(readers_.size()) +
+                  ". Make an Infeed for each.");
+}
+
 /// What all readers have is free. Batches of a run that ended early may go unread.
 void Infeed::release() {
   tail_ = std::max(tail_, std::ranges::min_element(readers_, {}, &Reader::next)->next);
   freed_.notify_all();
 }
 
-bool Infeed::fetch(std::size_t reader, std::size_t copies, std::span<std::byte* const> arrays,
-                   bool stops) {
+bool Infeed::fetch(std::size_t reader, std::size_t readers, std::size_t copies,
+                   std::span<std::byte* const> arrays, bool stops) {
   Lock lock(mutex_);
-  awaitBatch(lock, readers_[reader]);
-  const auto parts = readers_.size() / copies;
-  if (head_ <= readers_[reader].next) {
-    if (state_ != State::kEnded || !stops) failNow(readers_[reader]);
+  awaitBatch(lock, reader, readers);
+  auto& own = readers_[reader];
+  const auto parts = readers / copies;
+  if (head_ <= own.next) {
+    if (state_ != State::kEnded || !stops) failNow(own);
     for (std::size_t i = 0; i < bytes_.size(); ++i)
       if (bytes_[i] > 0) std::memset(arrays[i], 0, bytes_[i] / parts);
-    readers_[reader].sent.assign(widths_.size(), Checksum());
+    own.sent.assign(widths_.size(), Checksum());
     return false;
   }
-  const auto& slot = slots_[readers_[reader].next % depth_];
+  const auto& slot = slots_[own.next % depth_];
   ++num_copying_;
+  own.is_copying = true;  // so nobody changes `own` or the readers' number
   lock.unlock();
   for (std::size_t i = 0; i < bytes_.size(); ++i) {
     const auto part = partOf(slot.arrays[i], reader / copies, parts);
@@ -160,9 +176,11 @@ bool Infeed::fetch(std::size_t reader, std::size_t copies, std::span<std::byte* 
   auto sent = sentTo(reader / copies, parts, slot);
   lock.lock();
   --num_copying_;
-  readers_[reader].sent = std::move(sent);
-  ++readers_[reader].next;
+  own.is_copying = false;
+  own.sent = std::move(sent);
+  ++own.next;
   release();
+  pushed_.notify_all();
   return true;
 }
 
@@ -176,29 +194,37 @@ std::vector<Checksum> Infeed::sentTo(std::size_t part, std::size_t parts, const 
   return sent;
 }
 
-void Infeed::check(std::size_t reader, std::span<const Checksum> arrived) const {
+void Infeed::check(std::size_t reader, std::size_t readers,
+                   std::span<const Checksum> arrived) const {
   const std::lock_guard lock(mutex_);
-  const auto& own = readers_[reader];
-  if (std::ranges::equal(own.sent, arrived)) return;
+  const auto& from = own(reader, readers);
+  const auto& sent = from.sent;
+  if (std::ranges::equal(sent, arrived)) return;
   std::size_t i = 0;
-  while (i < own.sent.size() && i < arrived.size() && own.sent[i] == arrived[i]) ++i;
+  while (i < sent.size() && i < arrived.size() && sent[i] == arrived[i]) ++i;
   throw FeedError(
       "[infeed] needs batches that arrive as they were sent; got other bytes of array " +
-      std::to_string(i) + " of batch " + std::to_string(std::max<std::uint64_t>(own.next, 1) - 1) +
+      std::to_string(i) + " of batch " + std::to_string(std::max<std::uint64_t>(from.next, 1) - 1) +
       " on replica " + std::to_string(reader) +
       ". Check the host's memory and its links to the device.");
 }
 
-void Infeed::awaitBatch(Lock& lock, const Reader& reader) {
-  const auto ready = [&] { return head_ > reader.next || state_ != State::kOpen; };
-  const auto wait = awaitOrInterrupt(lock, pushed_, ready, timeout_seconds_, reader.interrupts);
+void Infeed::awaitBatch(Lock& lock, std::size_t reader, std::size_t readers) {
+  const auto interrupts = own(reader, readers).interrupts;
+  const auto ready = [&] {
+    if (readers != readers_.size()) return true;
+    const auto& from = readers_[reader];
+    return !from.is_copying && (head_ > from.next || state_ != State::kOpen);
+  };
+  const auto wait = awaitOrInterrupt(lock, pushed_, ready, timeout_seconds_, interrupts);
   wait_seconds_ += wait.seconds;
+  const auto next = std::to_string(own(reader, readers).next);
   if (wait.was_interrupted)
-    throw FeedError("[infeed] got an interrupt (Ctrl-C) before batch " +
-                    std::to_string(reader.next) + ". Run the program again.");
+    throw FeedError("[infeed] got an interrupt (Ctrl-C) before batch " + next +
+                    ". Run the program again.");
   if (!wait.is_ready)
     throw FeedError("[infeed] needs a batch within " + textOf(timeout_seconds_) +
-                    " s; got none after batch " + std::to_string(reader.next) +
+                    " s; got none after batch " + next +
                     ". Make the data faster, or pass a longer timeout.");
 }
 

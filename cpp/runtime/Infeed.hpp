@@ -19,7 +19,8 @@ namespace ipujax::runtime {
 ///
 /// Several readers (the replicas of a program) share each batch. It has as many parts, along every
 /// array's first dimension, as there are readers, or fewer: then `copies` readers in a row get the
-/// same part. A batch leaves the ring once all readers have it.
+/// same part. A batch leaves the ring once all readers have it. Programs with as many readers may
+/// share a feed, and then share its batches; one with another number of them takes the feed over.
 class Infeed : public std::enable_shared_from_this<Infeed> {
  public:
   struct Stats {
@@ -63,11 +64,11 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   void begin(std::size_t reader, std::size_t readers);
   /// Copies the reader's part of the next batch to `arrays`. False: the data ended; zeros.
   /// Throws FeedError if the data ended and `stops` is false, and where no batch comes.
-  bool fetch(std::size_t reader, std::size_t copies, std::span<std::byte* const> arrays,
-             bool stops);
+  bool fetch(std::size_t reader, std::size_t readers, std::size_t copies,
+             std::span<std::byte* const> arrays, bool stops);
 
   /// Throws FeedError unless these are the checksums of what the reader fetched last.
-  void check(std::size_t reader, std::span<const Checksum> arrived) const;
+  void check(std::size_t reader, std::size_t readers, std::span<const Checksum> arrived) const;
 
   enum class Call { kBegin, kFetch, kFetchOrStop, kCheck };
   /// What programs of so many readers call; registered. Operands: the reader's number (int32), and
@@ -80,7 +81,8 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   struct Reader {
     std::uint64_t next = 0;  // batch
     std::uint64_t run = 0;
-    std::uint64_t interrupts = 0;     // when the run began
+    std::uint64_t interrupts = 0;  // when the run began
+    bool is_copying = false;
     std::vector<Checksum> sent = {};  // of each array, if they are verified
   };
   struct Slot {
@@ -90,7 +92,8 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  void awaitBatch(Lock& lock, const Reader& reader);
+  const Reader& own(std::size_t reader, std::size_t readers) const;
+  void awaitBatch(Lock& lock, std::size_t reader, std::size_t readers);
   [[noreturn]] void failNow(const Reader& reader) const;
   std::vector<Checksum> sentTo(std::size_t part, std::size_t parts, const Slot& slot) const;
   void release();

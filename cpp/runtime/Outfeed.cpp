@@ -30,7 +30,7 @@ class Port final : public HostPort {
     if (call_ == Outfeed::Call::kBegin) {
       feed_->begin(number, writers_);
     } else {
-      feed_->push(number, arguments.subspan(1), bytes_);
+      feed_->push(number, writers_, arguments.subspan(1), bytes_);
     }
   }
 
@@ -45,7 +45,10 @@ class Port final : public HostPort {
 
 void Outfeed::begin(std::size_t writer, std::size_t writers) {
   const std::lock_guard lock(mutex_);
-  if (writers != writers_.size()) writers_.assign(writers, Writer{first_ + items_.size(), run_, 0});
+  if (writers != writers_.size()) {
+    writers_.assign(writers, Writer{first_ + items_.size(), run_, 0});
+    std::erase_if(items_, [](const Item& item) { return item.missing > 0; });
+  }
   auto& own = writers_[writer];
   if (own.run == run_) {  // the first of a new run
     ++run_;
@@ -70,14 +73,27 @@ bool Outfeed::hasRoom(const Writer& writer, std::size_t item_bytes) const {
   return max_bytes_ == 0 || waiting == 0 || (waiting + 1) * item_bytes <= max_bytes_;
 }
 
-void Outfeed::awaitRoom(Lock& lock, const Writer& writer, std::size_t item_bytes) {
-  const auto ready = [&] { return hasRoom(writer, item_bytes) || is_closed_; };
-  const auto wait = awaitOrInterrupt(lock, freed_, ready, timeout_seconds_, writer.interrupts);
+const Outfeed::Writer& Outfeed::own(std::size_t writer, std::size_t writers) const {
+  if (writers == writers_.size()) return writers_[writer];
+  throw FeedError("[outfeed] needs programs with as many replicas while one writes; got one with " +
+                  std::to_string(writers) + " and one with " + std::to_string(writers_.size()) +
+                  ". Make an Outfeed for each.");
+}
+
+void Outfeed::awaitRoom(Lock& lock, std::size_t writer, std::size_t writers,
+                        std::size_t item_bytes) {
+  const auto interrupts = own(writer, writers).interrupts;
+  const auto has_room = [&] {
+    return writers != writers_.size() || hasRoom(writers_[writer], item_bytes);
+  };
+  const auto ready = [&] { return has_room() || is_closed_; };
+  const auto wait = awaitOrInterrupt(lock, freed_, ready, timeout_seconds_, interrupts);
   wait_seconds_ += wait.seconds;
-  if (hasRoom(writer, item_bytes)) return;
+  const auto next = std::to_string(own(writer, writers).next);
+  if (has_room()) return;
   if (wait.was_interrupted)
-    throw FeedError("[outfeed] got an interrupt (Ctrl-C) where it had no room for result " +
-                    std::to_string(writer.next) + ". Run the program again.");
+    throw FeedError("[outfeed] got an interrupt (Ctrl-C) where it had no room for result " + next +
+                    ". Run the program again.");
   if (!wait.is_ready)
     throw FeedError("[outfeed] needs results to be taken within " + textOf(timeout_seconds_) +
                     " s while " + std::to_string(max_bytes_) + " bytes of them wait; got nobody. " +
@@ -85,21 +101,27 @@ void Outfeed::awaitRoom(Lock& lock, const Writer& writer, std::size_t item_bytes
   throw FeedError(why_);
 }
 
-void Outfeed::push(std::size_t writer, std::span<const HostArray> arrays,
+void Outfeed::push(std::size_t writer, std::size_t writers, std::span<const HostArray> arrays,
                    std::span<const std::size_t> bytes) {
   Lock lock(mutex_);
-  const auto item_bytes =
-      std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) * writers_.size();
-  awaitRoom(lock, writers_[writer], item_bytes);
+  const auto item_bytes = std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) * writers;
+  awaitRoom(lock, writer, writers, item_bytes);
   const auto number = writers_[writer].next++;
   if (number < first_) return;  // its item was dropped
   while (first_ + items_.size() <= number) {
     auto& item = items_.emplace_back();
-    item.missing = writers_.size();
-    for (const auto size : bytes) item.arrays.emplace_back(size * writers_.size());
+    item.missing = writers;
+    for (const auto size : bytes) item.arrays.emplace_back(size * writers);
     freed_.notify_all();  // for the other writers
   }
   auto& item = items_[number - first_];
+  const auto fits = [writers](const auto& array, auto size) {
+    return array.size() == size * writers;
+  };
+  if (!std::ranges::equal(item.arrays, bytes, fits))
+    throw FeedError(
+        "[outfeed] needs results of one size at a time; got programs with several. "
+        "Make an Outfeed for each.");
   for (std::size_t i = 0; i < bytes.size(); ++i)
     if (bytes[i] > 0)
       std::memcpy(item.arrays[i].data() + writer * bytes[i], arrays[i].data, bytes[i]);

@@ -30,7 +30,7 @@ class Outfeed : public std::enable_shared_from_this<Outfeed> {
 
   /// A run begins: what an earlier one left incomplete is dropped.
   void begin(std::size_t writer, std::size_t writers);
-  void push(std::size_t writer, std::span<const HostArray> arrays,
+  void push(std::size_t writer, std::size_t writers, std::span<const HostArray> arrays,
             std::span<const std::size_t> bytes);
 
   // Called by any thread.
@@ -65,8 +65,9 @@ class Outfeed : public std::enable_shared_from_this<Outfeed> {
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  const Writer& own(std::size_t writer, std::size_t writers) const;
   bool hasRoom(const Writer& writer, std::size_t item_bytes) const;
-  void awaitRoom(Lock& lock, const Writer& writer, std::size_t item_bytes);
+  void awaitRoom(Lock& lock, std::size_t writer, std::size_t writers, std::size_t item_bytes);
   bool hasItem() const { return !items_.empty() && items_.front().missing == 0; }
 
   const bool keeps_last_;

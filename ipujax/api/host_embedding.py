@@ -39,8 +39,11 @@ class HostEmbedding:
             looks up one block of rows for all replicas; "encoding", one block of columns; the links
             between replicas bring indices, rows and gradients to where they belong. None: each
             looks up what it needs.
+        rewind_steps: how many steps `rewind` can take back after their gradients reached the rows:
+            the number of steps that one program runs (of a scan, or `ipu.repeat`). Each keeps a
+            copy of the rows that it replaced.
     Raises:
-        ConfigError: another rank, no rows, another dtype or an unknown strategy.
+        ConfigError: another rank, no rows, another dtype, an unknown strategy, a negative number.
 
     Source: `HostEmbedding` and `create_host_embedding` of Graphcore's TensorFlow.
 
@@ -63,7 +66,13 @@ class HostEmbedding:
         optimizer: HostEmbeddingSGD | None = None,
         *,
         partition_strategy: str | None = None,
+        rewind_steps: int = 0,
     ):
+        if isinstance(rewind_steps, bool) or not isinstance(rewind_steps, int) or rewind_steps < 0:
+            raise ConfigError(
+                f"[{WHERE}] needs rewind_steps of at least 0; got {rewind_steps!r}. Pass the "
+                "number of steps that one program runs."
+            )
         if partition_strategy is not None:
             check_choice(WHERE, "partition_strategy", partition_strategy, STRATEGIES, ConfigError)
         if not isinstance(optimizer, (HostEmbeddingSGD, type(None))):
@@ -75,7 +84,7 @@ class HostEmbedding:
         _check_table(rows.shape, rows.dtype)
         if not (rows.flags.writeable and rows.flags.c_contiguous):
             rows = np.array(rows, order="C")
-        self._table = HostTable(rows, optimizer)
+        self._table = HostTable(rows, optimizer, rewind_steps)
         self._file = rows  # a memory-mapped file stays open
         self.partition_strategy = partition_strategy
 
@@ -89,6 +98,7 @@ class HostEmbedding:
         initializer: Callable[[int, int], Any] | None = None,
         file: str | Path | None = None,
         partition_strategy: str | None = None,
+        rewind_steps: int = 0,
     ) -> HostEmbedding:
         """A new table, in memory or in a memory-mapped file.
 
@@ -114,7 +124,9 @@ class HostEmbedding:
         try:
             if initializer is not None:
                 mapped.fill(rows, initializer)
-            return cls(rows, optimizer, partition_strategy=partition_strategy)
+            return cls(
+                rows, optimizer, partition_strategy=partition_strategy, rewind_steps=rewind_steps
+            )
         except BaseException:
             if path is not None:
                 path.unlink(missing_ok=True)
@@ -257,10 +269,26 @@ class HostEmbedding:
     def rewind(self, token: Any = None) -> jax.Array:
         """Drops what a step that failed handed in; returns the token of the rows as they are.
 
+        Steps that already reached the rows, since a program ran several, are taken back until the
+        rows are those of the token, as far as `rewind_steps` of the table allows: bit for bit, with
+        what is accumulated and the number of updates.
+
         Args:
-            token: what the step that failed was given, as a check; None: no check.
+            token: what the program that failed was given; None: that of the rows as they are.
         Raises:
-            CallbackError: the rows are not of this token.
+            CallbackError: the rows are not of this token, and were not in the last `rewind_steps`.
+
+        Example:
+            >>> table = ipu.HostEmbedding(
+            ...     np.zeros((4, 1), np.float32), ipu.HostEmbeddingSGD(1.0), rewind_steps=2
+            ... )
+            >>> old = token = table.token()
+            >>> for _ in range(2):
+            ...     token = table.update(token, jnp.array([1]), jnp.ones((1, 1)))
+            >>> float(table.read(token)[1, 0])
+            -2.0
+            >>> float(table.read(table.rewind(old))[1, 0])
+            0.0
         """
         return jnp.float32(self._table.rewind(None if token is None else float(token)))
 
@@ -305,6 +333,7 @@ class HostEmbedding:
         *,
         file: str | Path | None = None,
         partition_strategy: str | None = None,
+        rewind_steps: int = 0,
     ) -> HostEmbedding:
         """A table that `save` wrote, copied to memory or to a new memory-mapped file.
 
@@ -321,6 +350,7 @@ class HostEmbedding:
                 optimizer,
                 file=file,
                 partition_strategy=partition_strategy,
+                rewind_steps=rewind_steps,
             )
             files.read_into(made._table, opened, header)
         return made

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import SingleDeviceSharding
+from jax.sharding import Sharding, SingleDeviceSharding
 
 from ipujax import jax_compat
+from ipujax.api.block_shardings import block_shardings
 from ipujax.config import PER_CALL_PREFIX, from_environment, platform_options
 from ipujax.errors import ConfigError, ExecutableError, PlacementError
 from ipujax.runtime import structure
@@ -22,7 +23,7 @@ WHERE = "load"
 def load(
     file: str | Path,
     *,
-    device: jax.Device | None = None,
+    device: jax.Device | Sequence[jax.Device] | None = None,
     weights: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Loaded:
@@ -30,16 +31,17 @@ def load(
 
     Args:
         file: its path.
-        device: that it runs on; None: the first IPU.
+        device: that it runs on; for a program over several devices, a sequence of these, in the
+            order of its mesh. None: the first IPUs.
         weights: values of stored parameters, by name, in place of those in the file.
         options: none; those of the compiler are refused with the reason.
     Returns:
         A function of the arguments that are not stored.
     Raises:
         ExecutableError: the file is no such program, is damaged, was made by another version, or
-            for another machine, or is for several devices.
+            for another machine.
         ConfigError: an option that a loaded program cannot have.
-        PlacementError: the device is no IPU.
+        PlacementError: a device is no IPU, or there are not as many as the program needs.
 
     Source: `poptorch.load`.
 
@@ -50,23 +52,36 @@ def load(
         [[2.0, 0.0], [0.0, 2.0]]
     """
     _refuse(options)
-    if device is None:
-        device = jax.devices(jax_compat.PLATFORM)[0]
-    if not isinstance(device, jax.Device) or device.platform != jax_compat.PLATFORM:
-        raise PlacementError(
-            f'[{WHERE}] needs an IPU; got {device!r}. Pass one of jax.devices("ipu").'
-        )
     from ipujax._poplar._poplar import embedded
 
     with typed():
         found, executable, stored = embedded.read_package(str(file))
     about = Description.of(found)
     _check_target(about)
-    return Loaded(about, executable, stored, device, dict(weights or {}))
+    return Loaded(about, executable, stored, _devices(device, about), dict(weights or {}))
+
+
+def _devices(given: Any, about: Description) -> list[jax.Device]:
+    """The IPUs that a program runs on."""
+    if given is None:
+        given = jax.local_devices(backend=jax_compat.PLATFORM)[: about.num_devices]
+    devices = list(given) if isinstance(given, Sequence) else [given]
+    for device in devices:
+        if not isinstance(device, jax.Device) or device.platform != jax_compat.PLATFORM:
+            raise PlacementError(
+                f'[{WHERE}] needs an IPU; got {device!r}. Pass one of jax.devices("ipu").'
+            )
+    if len(set(devices)) != about.num_devices or len(devices) != about.num_devices:
+        raise PlacementError(
+            f"[{WHERE}] needs {about.num_devices} devices for {about.name}; got {len(devices)}, "
+            f"{len(set(devices))} of them different. Pass as many as it was compiled for, or set "
+            "JAX_IPU_DEVICE_COUNT."
+        )
+    return devices
 
 
 class Loaded:
-    """A saved program on an IPU: a function of the arguments that are not stored.
+    """A saved program on IPUs: a function of the arguments that are not stored.
 
     Takes arrays of the shapes and dtypes that the program was compiled for, in the same pytrees;
     returns a pytree of `jax.Array`s. It cannot be traced by `jax.jit`. Arrays that were donated are
@@ -83,21 +98,28 @@ class Loaded:
         description: Description,
         executable: bytes,
         stored: Sequence[Any],
-        device: jax.Device,
+        devices: Sequence[jax.Device],
         weights: dict[str, Any],
     ):
         self.description = about = description
+        slots = {leaf.slot: leaf for leaf in about.arguments}, {x.slot: x for x in about.results}
+        inputs, outputs = ([of[i] for i in range(len(of) - (-1 in of))] for of in slots)
         memories = about.memories
-        outputs = {leaf.slot: leaf for leaf in about.results}
-        self._shardings = [
-            SingleDeviceSharding(device, memory_kind=memory) for memory in memories[0]
-        ]
+        self._shardings, self._out_shardings = _shardings(about, (inputs, outputs), devices)
+        self._out_shapes = [leaf.shape for leaf in outputs]
         self._run = jax_compat.load_executable(
             executable,
             about.name,
-            [(outputs[i].dtype, outputs[i].shape, memories[1][i]) for i in range(len(outputs))],
-            device,
+            [
+                (leaf.dtype, leaf.shape, memory, _sharding_bytes(leaf, devices))
+                for leaf, memory in zip(outputs, memories[1], strict=True)
+            ],
+            devices,
         )
+        aliases = {x: i for i, x in enumerate(about.output_alias) if x >= 0 and inputs[x].stored}
+        is_state = {x: outputs[i].shape == inputs[x].shape for x, i in aliases.items()}
+        self._states = {x: i for x, i in aliases.items() if is_state[x]}
+        self._donated_weights = [x for x in aliases if not is_state[x]]
         self._stored: dict[int, jax.Array] = {}
         bytes_of = iter(stored)
         for leaf in about.arguments:
@@ -108,13 +130,15 @@ class Loaded:
 
     def __call__(self, *args: Any) -> Any:
         arrays = dict(self._stored)
+        arrays |= {slot: jax.numpy.copy(self._stored[slot]) for slot in self._donated_weights}
         for leaf, value in self.description.passed(args):
             if leaf.slot >= 0:
                 arrays[leaf.slot] = self._on_device(leaf, value)
-        outputs = self._run([arrays[slot] for slot in range(len(arrays))])
-        for slot, alias in enumerate(self.description.output_alias):
-            if alias in self._stored:
-                self._stored[alias] = outputs[slot]
+        made = self._run([arrays[slot] for slot in range(len(arrays))])
+        described = zip(made, self._out_shapes, self._out_shardings, strict=True)
+        outputs = [_whole(shards, shape, sharding) for shards, shape, sharding in described]
+        for alias, slot in self._states.items():
+            self._stored[alias] = jax.device_put(outputs[slot], self._shardings[alias])
         leaves = [outputs[leaf.slot] for leaf in self.description.results]
         return structure.unflatten(self.description.result_node, leaves)
 
@@ -158,6 +182,34 @@ class Loaded:
 
     def __repr__(self) -> str:
         return f"<loaded {self.description}>"
+
+
+def _shardings(
+    about: Description, leaves: tuple[list[Leaf], list[Leaf]], devices: Sequence[jax.Device]
+) -> tuple[list[Sharding], list[Sharding]]:
+    """Those of the inputs and of the outputs."""
+    both = [*zip(leaves[0], about.memories[0], strict=True)]
+    both += zip(leaves[1], about.memories[1], strict=True)
+    if len(devices) == 1:
+        made = [SingleDeviceSharding(devices[0], memory_kind=memory) for _, memory in both]
+        return made[: len(leaves[0])], made[len(leaves[0]) :]
+    named = block_shardings([((x.counts, x.blocks), memory) for x, memory in both], devices)
+    if named is None:
+        raise ExecutableError(
+            f"[{WHERE}] needs shardings over the axes of one mesh of {len(devices)} devices in "
+            f"order; got {about}. Run it by ipujax.runtime.Session."
+        )
+    return named[: len(leaves[0])], named[len(leaves[0]) :]
+
+
+def _sharding_bytes(leaf: Leaf, devices: Sequence[jax.Device]) -> bytes | None:
+    return jax_compat.block_bytes(leaf.counts, leaf.blocks) if len(devices) > 1 else None
+
+
+def _whole(shards: list[Any], shape: tuple[int, ...], sharding: Sharding) -> Any:
+    if len(shards) == 1:
+        return shards[0]
+    return jax.make_array_from_single_device_arrays(shape, sharding, shards)
 
 
 def _refuse(options: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,12 @@ def precompile(
     donate_argnums: int | tuple[int, ...] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Precompiled:
-    """Compiles a function for one device that need not be there.
+    """Compiles a function for devices that need not be there.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
+        fun: a function that `jax.jit` takes, or one that it or `ipu.pmap` returned; or a
+            `jax.export.Exported`. Shardings say over how many devices it runs; their mesh may be of
+            devices of any platform.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, in pytrees of dicts, lists, tuples
             and None; none for what was exported.
         target: the machine, such as "bow", or a mapping with any of "machine", "ipus_per_device"
@@ -54,8 +56,8 @@ def precompile(
         The program, to be saved.
     Raises:
         ConfigError: an argument is none of these.
-        ExecutableError: the function calls back into Python, is for several devices, or has
-            arguments or results that a file cannot describe.
+        ExecutableError: the function calls back into Python, or has arguments or results that a
+            file cannot describe.
         IpuError: it cannot be compiled for IPUs.
 
     Source: `PoplarExecutor.compileAndExport` of PopTorch.
@@ -88,15 +90,40 @@ def precompile(
     # Imported here, because JAX imports this package while it looks for plugins.
     from ipujax.compiler.compile import compile_module
 
+    num_devices = jax_compat.num_devices(lowered)
     executable = compile_module(
-        jax_compat.serialize_artifact(lowered), jax_compat.write_compile_options(given), platform
+        jax_compat.serialize_artifact(lowered),
+        jax_compat.write_compile_options(given, num_devices),
+        platform,
     )
+    if num_devices > 1:
+        described |= _sharded(described, executable)
     return Precompiled(
         executable=executable,
         options=_changed(config),
         target={name: str(platform[name]) for name in TARGET},
         **described,
     )
+
+
+def _sharded(described: Mapping[str, Any], executable: bytes) -> dict[str, Any]:
+    """The arguments and results with the blocks that the compiler gave each device."""
+    from ipujax._poplar._poplar import embedded
+
+    def with_blocks(leaves: tuple[Leaf, ...], shardings: list[bytes]) -> tuple[Leaf, ...]:
+        made = []
+        for leaf in leaves:
+            if leaf.slot >= 0:
+                counts, blocks = jax_compat.blocks_of(shardings[leaf.slot], len(leaf.shape))
+                leaf = replace(leaf, counts=counts, blocks=blocks)
+            made.append(leaf)
+        return tuple(made)
+
+    inputs, outputs = embedded.program_shardings(executable)
+    return {
+        "arguments": with_blocks(described["arguments"], inputs),
+        "results": with_blocks(described["results"], outputs),
+    }
 
 
 @dataclass(frozen=True)
@@ -110,6 +137,7 @@ class Precompiled:
         options: compiler options that are not at their defaults.
         target: the machine and the device that it is for.
         executable: sealed bytes of the program alone.
+        timeout: seconds that a run may take in a session that has none of its own; None: any time.
     """
 
     name: str
@@ -121,6 +149,7 @@ class Precompiled:
     options: Mapping[str, str]
     target: Mapping[str, str]
     executable: bytes
+    timeout: float | None = None
 
     def save(self, file: str | Path, weights: Mapping[str, Any] | None = None) -> None:
         """Writes the program to a file, which appears whole or not at all.
@@ -143,9 +172,8 @@ class Precompiled:
         from ipujax._poplar._poplar import embedded
 
         stored = self._stored(dict(weights or {}))
-        leaves = [
-            (leaf.name, leaf.dtype, leaf.shape, leaf.slot, i in stored)
-            for i, leaf in enumerate(self.arguments)
+        arguments = [
+            replace(leaf, stored=i in stored).in_file() for i, leaf in enumerate(self.arguments)
         ]
         text = structure.write(self.parameters, self.argument_nodes, self.result_node)
         with typed():
@@ -153,14 +181,17 @@ class Precompiled:
                 str(file),
                 self.name,
                 text,
-                leaves,
-                [(leaf.name, leaf.dtype, leaf.shape, leaf.slot, False) for leaf in self.results],
-                list(self.options.items()),
+                arguments,
+                [leaf.in_file() for leaf in self.results],
+                list(self.options.items()) + self._runtime_options(),
                 list(versions().items()),
                 list(self.target.items()),
                 self.executable,
                 [stored[i] for i in sorted(stored) if self.arguments[i].slot >= 0],
             )
+
+    def _runtime_options(self) -> list[tuple[str, str]]:
+        return [] if self.timeout is None else [("timeout_us", str(round(self.timeout * 1e6)))]
 
     def _stored(self, weights: dict[str, Any]) -> dict[int, np.ndarray]:
         stored: dict[int, np.ndarray] = {}
@@ -238,7 +269,7 @@ def _describe(parameters: tuple[str, ...], args: Any, lowered: Any) -> dict[str,
     refused = jax_compat.needs_this_process(lowered)
     if refused:
         raise ExecutableError(
-            f"[{WHERE}] needs a program that runs by itself on one device; got {name}, which "
+            f"[{WHERE}] needs a program that runs by itself; got {name}, which "
             f"{refused}. Use jax.jit for such a program."
         )
     found: list[tuple[str, Any]] = []

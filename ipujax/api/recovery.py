@@ -52,7 +52,8 @@ def reset_device(action: str = "ipu_reset") -> None:
             "partition_reset" and "full_reset".
     Raises:
         ConfigError: it is none of these.
-        IpuError: in a build against a Poplar SDK, whose tools reset hardware (`gc-reset`).
+        IpuError: in a build against a Poplar SDK, whose tools reset hardware (`gc-reset`), unless
+            `ipujax.testing.inject` made the error.
 
     Example:
         >>> ipu.reset_device("partition_reset")

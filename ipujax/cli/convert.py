@@ -22,6 +22,8 @@ _JSON = {
     "nodes, node_as_gelu_input, node_use_gelu_output",
     "manual_sharding": "a list of lists of regular expressions: the ops of each IPU",
     "pipeline_cfg": "the pipeline: an object with converter (auto, manual, load) and its settings",
+    "embedded_runtime_save_config": "an executable for ipujax.runtime too: an object with its "
+    "folder, embedded_runtime_exec_cachedir, and runtime_api_timeout_us",
 }
 
 
@@ -45,13 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="64-bit integers become 32-bit ones, of arguments and results too",
     )
-    parser.add_argument("--excluded-nodes", nargs="+", metavar="REGEX", help="ops to leave out")
     parser.add_argument(
-        "--remove-excluded-nodes",
-        action="store_const",
-        const=True,
-        help="excluded ops give their first operand",
+        "--excluded-nodes", nargs="+", metavar="REGEX", help="ops that run on the host"
     )
+    for name, help_text in (
+        ("remove-excluded-nodes", "excluded ops give their first operand instead"),
+        ("no-ipu-placement", "all ops run on the host"),
+        ("merge-subgraphs", "of no meaning: a program is one graph"),
+    ):
+        parser.add_argument(f"--{name}", action="store_const", const=True, help=help_text)
     for name, help_text in _JSON.items():
         parser.add_argument(f"--{name.replace('_', '-')}", metavar="JSON", help=help_text)
     for name, help_text in (
@@ -80,10 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
             given[name] = _json(name, value) if name in _JSON else value
     settings = settings_of(given)
     output = Path(arguments.output)
-    if output.exists() and not arguments.overwrite:
-        raise ConvertError(
-            f"[convert] needs a new file; got {str(output)!r}, which exists. Pass --overwrite."
-        )
+    runtime = settings.embedded_runtime_save_config
+    executable = None
+    if runtime is not None:
+        executable = Path(runtime.embedded_runtime_exec_cachedir, f"{output.stem}.ipu")
+    for file in (output, executable):
+        if file is not None and file.exists() and not arguments.overwrite:
+            raise ConvertError(
+                f"[convert] needs a new file; got {str(file)!r}, which exists. Pass --overwrite."
+            )
     if _num_ipus(settings) > 1:
         os.environ.setdefault("JAX_IPU_IPUS_PER_DEVICE", str(_num_ipus(settings)))
 
@@ -91,6 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ipujax.convert.reading import read_program
 
     made = Conversion(read_program(arguments.program), settings, output.stem)
+    if executable is not None:
+        made.save_executable(executable)
+        made.notes.append(f"executable written to {executable}")
     write(output, bytes(made.program.serialize()))
     shown = {"output": str(output), "notes": made.notes}
     print(json.dumps(shown, indent=2) if arguments.json else "\n".join([*made.notes, str(output)]))

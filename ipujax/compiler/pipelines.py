@@ -105,6 +105,7 @@ class _Splitter:
         self.slot_values = set(self.body.args)
         self.counter_values = {self.body.args[index] for index in self.counters}
         self.counted = self._counted()
+        self._known_makers: dict[Op, list[Op]] = {}
         self.read = self._read()
         self.operands = {op: op.operands for op in self.body.ops}
         self.places: dict[Op, tuple[int, int]] = {}  #: the slot of time, and the IPU
@@ -210,7 +211,8 @@ class _Splitter:
     def _joined(self, reader: int) -> set[Op]:
         """What joins results of several IPUs and is used by several at one time: each does it."""
         found: set[Op] = set()
-        pending = [op for op, run in self.run_of.items() if run == reader]
+        joins = bool(self.joining)
+        pending = [op for op, run in self.run_of.items() if joins and run == reader]
         while pending:
             for maker in self._makers(pending.pop()):
                 is_pure = not (maker.regions or maker.traits.effect)
@@ -330,8 +332,12 @@ class _Splitter:
 
     def _makers(self, op: Op) -> list[Op]:
         """The ops of the body that it needs, those of counters left out."""
-        found = (self.makers.get(value) for value in inputs_of(op))
-        return [maker for maker in found if maker is not None and maker not in self.counted]
+        known = self._known_makers.get(op)
+        if known is None:
+            found = (self.makers.get(value) for value in inputs_of(op))
+            known = [maker for maker in found if maker is not None and maker not in self.counted]
+            self._known_makers[op] = known
+        return known
 
     # Regions -------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ipujax.api.stages import shard
-from ipujax.convert.importer import Compute, ImportedOp, cast, dtype_of
+from ipujax.convert.dtypes import cast, dtype_of
+from ipujax.convert.importer import Compute, ImportedOp
 from ipujax.errors import ConvertError
 
 HALF = {np.dtype(np.float32): np.dtype(np.float16)}

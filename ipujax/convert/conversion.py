@@ -20,6 +20,7 @@ from ipujax.api.pipeline import pipeline
 from ipujax.api.plan import Plan
 from ipujax.api.plan_stages import plan_stages
 from ipujax.api.precision import precision
+from ipujax.api.precompile import precompile
 from ipujax.api.report import report
 from ipujax.compiler.rules.registry import CUSTOM_CALLS
 from ipujax.convert import gelu
@@ -67,6 +68,7 @@ class Conversion:
             jax.export.DisabledSafetyCheck.platform(),
             *map(jax.export.DisabledSafetyCheck.custom_call, _custom_calls(self._exported)),
             *map(jax.export.DisabledSafetyCheck.custom_call, CUSTOM_CALLS),
+            jax.export.DisabledSafetyCheck.custom_call(jax_compat.CALLBACK_TARGET),
         )
         export = jax.export.export(
             jax.jit(_with_names(run, avals, names)),
@@ -76,8 +78,24 @@ class Conversion:
         is_wide = any(np.dtype(aval.dtype) in WIDE for aval in jax.tree.leaves(avals))
         with jax.enable_x64(is_wide or jax.config.jax_enable_x64):
             made = export(*avals)
+        if importer.num_host_calls:
+            self.notes.append(f"{importer.num_host_calls} calls of the host, on JAX's CPU backend")
         self._profile(made)
         return made
+
+    def save_executable(self, path: Path) -> None:
+        """Compiles the program for `ipujax.runtime`, by `ipu.precompile`."""
+        settings = self.settings.embedded_runtime_save_config
+        made = precompile(self.program)
+        names = argument_names(self.program)
+        pairs = zip(made.arguments, names, strict=True)
+        made = replace(made, arguments=tuple(replace(leaf, name=name) for leaf, name in pairs))
+        if (parameters := _parameters(self.program, names)) is not None:
+            made = replace(made, parameters=tuple(parameters))
+        if settings is not None and settings.runtime_api_timeout_us:
+            made = replace(made, timeout=settings.runtime_api_timeout_us * 1e-6)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.save(path)
 
     # Single ops ----------------------------------------------------------------------------------
 
@@ -86,12 +104,17 @@ class Conversion:
         changes: list[Change] = []
         if settings.gelu_replacement is not None:
             changes.append(self._gelus(importer))
-        if settings.excluded_nodes:
+        if settings.excluded_nodes and settings.remove_excluded_nodes:
             names = self._regular("excluded_nodes", settings.excluded_nodes)
             changes.append(Removed(names))
+        elif settings.no_ipu_placement:
+            importer.on_host = lambda name: True
+        elif settings.excluded_nodes:
+            importer.on_host = self._regular("excluded_nodes", settings.excluded_nodes).match
         mapping: dict[Any, Any] = dict(HALF) if settings.precision_mode == "FP16" else {}
         if settings.int64_to_int32_conversion:
             mapping |= NARROW
+            importer.host_dtypes = NARROW
             importer.result_dtypes = [NARROW.get(d, d) for d in importer.result_dtypes]
         if mapping:
             where = "precision_conversion_excluded_nodes"
@@ -249,19 +272,29 @@ class Conversion:
         self.notes.append(f"report written to {path}")
 
 
-def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """The function with the names of the program's arguments, for which JAX asks its signature."""
+def _parameters(exported: jax.export.Exported, names: Sequence[str]) -> list[str] | None:
+    """The parameters' names, from those of all arguments; None where they have no usable ones."""
+    args, _ = jax.tree.unflatten(exported.in_tree, names)
+    return _heads(args, names)
+
+
+def _heads(args: Sequence[Any], names: Sequence[str]) -> list[str] | None:
     places = jax.tree.leaves([[i] * len(jax.tree.leaves(arg)) for i, arg in enumerate(args)])
     heads = {place: re.split(r"\W", name)[0] for place, name in zip(places, names, strict=True)}
     found = [heads.get(i, "") for i in range(len(args))]
     is_usable = len(set(found)) == len(found) and all(map(str.isidentifier, found))
+    return found if is_usable else None
+
+
+def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """The function with the names of the program's arguments, for which JAX asks its signature."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
     def named(*args: Any) -> Any:
         return run(*args)
 
     named.__name__ = getattr(run, "__name__", "program")
-    if is_usable:
+    if (found := _heads(args, names)) is not None:
         parameters = [inspect.Parameter(name, kind) for name in found]
         named.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return named

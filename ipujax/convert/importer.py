@@ -6,7 +6,7 @@ names. What has none in `ops.py` is called as an exported program of one op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,18 +15,19 @@ from typing import Any
 import jax
 import jax.export
 import numpy as np
-from jax import lax
 
 from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
-from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.sources import name_of
+from ipujax.convert.dtypes import cast, dtype_of
+from ipujax.convert.host_calls import call_host, host_group
 from ipujax.convert.ops import RULES, NoRule
 from ipujax.verification.slices import function_block, lower_calls, piece
 
 TERMINATORS = frozenset({"func.return", "stablehlo.return"})
-_COMPLEX = {"complex<f32>": np.complex64, "complex<f64>": np.complex128}
+#: What every part of a program may have for itself.
+FREE = frozenset({"stablehlo.constant", "stablehlo.iota"})
 #: Computes an op from its operands.
 Compute = Callable[[Sequence[Any]], list[Any]]
 
@@ -73,12 +74,21 @@ class Importer:
     Args:
         exported: the program.
         changes: what is done around each op.
+
+    Attributes:
+        on_host: names the ops that run on the host.
+        result_dtypes: what the program returns.
+        host_dtypes: others than those written, for arrays on their way to and from the host.
+        num_host_calls: that the last run made.
     """
 
     def __init__(self, exported: jax.export.Exported, changes: Sequence[Change] = ()):
         self.exported = exported
         self.module = jax_compat.deserialize_artifact(exported.mlir_module_serialized)
         self.changes = tuple(changes)
+        self.on_host: Callable[[str], bool] = lambda name: False
+        self.host_dtypes: Mapping[np.dtype[Any], np.dtype[Any]] = {}
+        self.num_host_calls = 0
         self.result_dtypes = [np.dtype(aval.dtype) for aval in exported.out_avals]
         self._attributes = Attributes()
         with self.module.context:
@@ -92,6 +102,7 @@ class Importer:
             raise TypeError(
                 f"[convert] needs arguments like {self.exported.in_tree}; got {tree}. Pass these."
             )
+        self.num_host_calls = 0
         kept = [leaves[i] for i in self.exported.module_kept_var_idx]
         # Programs have 64-bit values inside, for random keys for one, also where JAX gives none.
         with self.module.context, jax.enable_x64(True):
@@ -99,26 +110,54 @@ class Importer:
             results = [cast(x, dtype) for x, dtype in made]
         return jax.tree.unflatten(self.exported.out_tree, results)
 
-    def _run(self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any]) -> list[Any]:
+    def _run(
+        self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any], scope: str = ""
+    ) -> list[Any]:
+        """Runs a block; ops of a function are named in the scope of its call."""
         env = {**outer, **dict(zip(block.arguments, arguments, strict=True))}
+        waiting: list[Any] = []  # ops that will run on the host together
         for op in block.operations:
             operation = op.operation
+            if operation.name not in FREE and operation.name not in TERMINATORS:
+                if self._stays(operation, scope):
+                    waiting.append(operation)
+                    continue
+                self._on_host(block, waiting, env)
+                waiting = []
             if operation.name in TERMINATORS:
+                self._on_host(block, waiting, env)
                 return [env[value] for value in operation.operands]
-            results = self._op(operation, env)
+            results = self._op(operation, env, scope)
             env.update(zip(operation.results, results, strict=True))
         raise AssertionError("a block without a terminator")
 
-    def _op(self, operation: Any, env: dict[Any, Any]) -> list[Any]:
+    def _stays(self, operation: Any, scope: str) -> bool:
+        """Whether the op runs on the host; a call does if all ops of its function do."""
+        if operation.name != "func.call":
+            return self.on_host(name_of_op(operation, scope))
+        inner = [op.operation for op in function_block(operation).operations]
+        named = scoped_name(operation, scope)
+        worked = [op for op in inner if op.name not in FREE and op.name not in TERMINATORS]
+        return bool(worked) and all(self._stays(op, named) for op in worked)
+
+    def _on_host(self, block: Any, operations: Sequence[Any], env: dict[Any, Any]) -> None:
+        """Computes the ops in one call of the host; the results that others use join `env`."""
+        group = host_group(block, operations)
+        if group.results:
+            env.update(call_host(self.exported, group, env, self.host_dtypes))
+            self.num_host_calls += 1
+
+    def _op(self, operation: Any, env: dict[Any, Any], scope: str) -> list[Any]:
         operands = [env[value] for value in operation.operands]
         if operation.name == "func.call":  # one that no pass may inline
-            return self._run(function_block(operation), operands, {})
+            called = function_block(operation)
+            return self._run(called, operands, {}, scoped_name(operation, scope))
 
         def run_region(index: int, *arguments: Any) -> list[Any]:
-            return self._run(operation.regions[index].blocks[0], arguments, env)
+            return self._run(operation.regions[index].blocks[0], arguments, env, scope)
 
         op = ImportedOp(
-            name_of_op(operation),
+            name_of_op(operation, scope),
             operation,
             self._attributes.of(operation),
             [dtype_of(result) for result in operation.results],
@@ -128,8 +167,8 @@ class Importer:
         compute: Compute = partial(self._compute, op, env)
         for change in reversed(self.changes):
             compute = partial(change, op, compute=compute)
-        scope = op.name.rpartition("/")[0]
-        with jax.named_scope(scope) if scope else nullcontext():
+        around = op.name.rpartition("/")[0]
+        with jax.named_scope(around) if around else nullcontext():
             return compute(operands)
 
     def _compute(self, op: ImportedOp, env: dict[Any, Any], operands: Sequence[Any]) -> list[Any]:
@@ -155,17 +194,6 @@ class Importer:
         return list(called.call(*values))
 
 
-def dtype_of(value: Any) -> np.dtype[Any]:
-    """The dtype of a value in MLIR."""
-    name = str(value.type.element_type)
-    return np.dtype(_COMPLEX[name] if name in _COMPLEX else DTYPES[name].numpy)
-
-
-def cast(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The value in that dtype."""
-    return value if value.dtype == dtype else lax.convert_element_type(value, dtype)
-
-
 def kind_of(operation: Any) -> str:
     """StableHLO's name of an op; of a composite, the composite's."""
     if operation.name == "stablehlo.composite":
@@ -173,7 +201,14 @@ def kind_of(operation: Any) -> str:
     return str(operation.name).removeprefix("stablehlo.")
 
 
-def name_of_op(operation: Any) -> str:
+def scoped_name(operation: Any, scope: str) -> str:
+    """JAX's whole name of an op; in a function, JAX names it from there."""
+    name = name_of(operation.location)
+    is_whole = name.split("/", 1)[0] == scope.split("/", 1)[0]
+    return name if is_whole or not scope else f"{scope}/{name}".rstrip("/")
+
+
+def name_of_op(operation: Any, scope: str = "") -> str:
     """The name scopes around an op and JAX's name of it, without "jit(f)" and the like."""
-    parts = name_of(operation.location).split("/")
+    parts = scoped_name(operation, scope).split("/")
     return "/".join(part for part in parts if not part.endswith(")") or "(" not in part)

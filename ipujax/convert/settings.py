@@ -10,6 +10,7 @@ from typing import Any
 
 from ipujax.errors import ConvertError
 
+LONGEST_TIMEOUT_US = 10**12
 PRECISIONS = ("FP32", "FP16")
 CONVERTERS = ("auto", "manual", "load")
 PRIORITIES = {"cycle": "cycles", "memory": "memory"}
@@ -25,6 +26,14 @@ class GeluNames:
 
 
 @dataclass(frozen=True)
+class RuntimeSettings:
+    """An executable for `ipujax.runtime`, beside the converted program."""
+
+    embedded_runtime_exec_cachedir: str = ""  #: its folder; the file is <program>.ipu
+    runtime_api_timeout_us: int = 0  #: of each run, unless a session has its own; 0: none
+
+
+@dataclass(frozen=True)
 class PipelineSettings:
     """How the program becomes a pipeline."""
 
@@ -37,6 +46,7 @@ class PipelineSettings:
     device_info: tuple[int, ...] = ()  #: manual: the IPU of each stage
     solution_path: str = ""  #: load: the plan file
     solution_dir: str = ""  #: auto and manual: where the plan is written, as <program>.plan.json
+    ipu_model: bool = True  #: stages are always measured by the model
     profiling_enable: bool = False  #: write a report of the converted program
     profiling_root_dir: str = "pipeline-profiling"  #: its folder
 
@@ -58,12 +68,19 @@ class Settings:
     int64_to_int32_conversion: bool = False
     gelu_replacement: GeluNames | None = None
     excluded_nodes: tuple[str, ...] = ()
-    remove_excluded_nodes: bool = False
+    remove_excluded_nodes: bool = False  #: else they run on the host
+    no_ipu_placement: bool = False  #: all runs on the host
+    merge_subgraphs: bool = False  #: of no meaning: a program is one graph
     manual_sharding: tuple[tuple[str, ...], ...] = ()
     pipeline_cfg: PipelineSettings | None = None
+    embedded_runtime_save_config: RuntimeSettings | None = None
 
 
-_NESTED = {"gelu_replacement": GeluNames, "pipeline_cfg": PipelineSettings}
+_NESTED = {
+    "gelu_replacement": GeluNames,
+    "pipeline_cfg": PipelineSettings,
+    "embedded_runtime_save_config": RuntimeSettings,
+}
 
 
 def from_file(path: str | Path) -> dict[str, Any]:
@@ -102,11 +119,22 @@ def settings_of(given: Any) -> Settings:
 
 
 def _check_together(read: Settings) -> None:
-    if read.excluded_nodes and not read.remove_excluded_nodes:
+    if read.remove_excluded_nodes and not read.excluded_nodes:
+        raise _refused("remove_excluded_nodes", "excluded_nodes to remove", "none")
+    runtime = read.embedded_runtime_save_config
+    on_host = read.no_ipu_placement or (read.excluded_nodes and not read.remove_excluded_nodes)
+    if runtime is not None and on_host:
         raise ConvertError(
-            "[convert] needs remove_excluded_nodes with excluded_nodes, as a file cannot hold ops "
-            "for the host; got excluded_nodes alone. Set both, or compute these ops before and "
-            "after the program."
+            "[convert] needs a program that runs by itself for embedded_runtime_save_config; got "
+            "operations for the host, which JAX runs. Pass remove_excluded_nodes, or omit one."
+        )
+    if runtime is not None and not runtime.embedded_runtime_exec_cachedir:
+        raise _refused("embedded_runtime_exec_cachedir", "the executable's folder", "none")
+    if runtime is not None and not 0 <= runtime.runtime_api_timeout_us <= LONGEST_TIMEOUT_US:
+        raise _refused(
+            "runtime_api_timeout_us",
+            f"microseconds from 0 to {LONGEST_TIMEOUT_US}",
+            runtime.runtime_api_timeout_us,
         )
     if read.manual_sharding and len(read.manual_sharding) != read.num_ipus:
         raise _refused(

@@ -17,6 +17,7 @@ from ipujax.errors import CallbackError
 from ipujax.host_table.ahead import Ahead
 from ipujax.host_table.sgd import Change, HostEmbeddingSGD, checked_rate, combine, subtract
 from ipujax.host_table.shared_lock import SharedLock
+from ipujax.host_table.undo import Before, History
 
 #: Tokens are float32, which counts exactly up to here; then they begin again.
 TOKENS = 1 << 23
@@ -57,9 +58,13 @@ class Deposit:
 
 
 class HostTable:
-    """rows [num_rows, num_columns], changed in place. All methods may be called on any thread."""
+    """rows [num_rows, num_columns], changed in place. All methods may be called on any thread.
 
-    def __init__(self, rows: np.ndarray, optimizer: HostEmbeddingSGD | None):
+    Args:
+        rewind_steps: how many steps whose gradients are in the rows can be taken back.
+    """
+
+    def __init__(self, rows: np.ndarray, optimizer: HostEmbeddingSGD | None, rewind_steps: int = 0):
         self.rows = np.asarray(rows)  # of a memory-mapped file: its memory
         self.optimizer = optimizer
         self.ahead = Ahead()
@@ -70,6 +75,7 @@ class HostTable:
         self.num_accumulated = 0  #: steps in `accumulated`
         self._mutex = threading.Lock()
         self._waiting: list[Deposit] = []
+        self._history = History(rewind_steps)
 
     # Lookups -------------------------------------------------------------------------------------
 
@@ -157,18 +163,36 @@ class HostTable:
             return (self.version + len(self._waiting)) % TOKENS
 
     def rewind(self, token: float | None = None) -> int:
-        """Drops the gradients that wait; returns the token of the rows as they are."""
+        """Drops the gradients that wait, and takes steps back until the rows are the token's.
+
+        Returns:
+            the token of the rows.
+        """
         with self.lock.writing(), self._mutex:
             if token is not None and self._behind(token):
-                raise self._stale("rewind", token)
+                self._take_back(token)
             self._waiting.clear()
             return self.version % TOKENS
+
+    def _take_back(self, token: float) -> None:
+        """Before anything changes it is known that all steps are there."""
+        version = self.version + self._behind(token) - TOKENS
+        steps = self._history.back_to(version) if float(token).is_integer() else None
+        if steps is None:
+            raise self._stale("rewind", token)
+        for step in steps:
+            for ids, columns, rows in step.replaced:
+                self.ahead.note_change(ids)
+                self.rows[:, columns][ids] = rows
+        self.version, self.num_updates = version, step.num_updates
+        self.accumulated, self.num_accumulated = step.accumulated, step.num_accumulated
 
     def replaced(self) -> int:
         """Says that all rows were replaced: returns a new token, and older ones do not count."""
         with self._mutex:
             self.version += len(self._waiting) + 1
             self._waiting.clear()
+            self._history.clear()
             return self.version % TOKENS
 
     def settle(self, where: str, token: float) -> None:
@@ -194,17 +218,30 @@ class HostTable:
         changes = [*self.accumulated, *self._changes(rate)]
         num_steps = self.num_accumulated + 1
         if num_steps < optimizer.accumulation_factor:
+            self._remember([])
             self.accumulated, self.num_accumulated = changes, num_steps
             return
         written = [
             (ids, columns, subtract(self.rows[:, columns], (ids, values)))
             for columns, (ids, values) in _by_columns(changes)
         ]
+        self._remember([(ids, columns) for ids, columns, _ in written])
         for ids, columns, rows in written:
             self.ahead.note_change(ids)
             self.rows[:, columns][ids] = rows
         self.accumulated, self.num_accumulated = [], 0
         self.num_updates += 1
+
+    def _remember(self, written: Sequence[tuple[np.ndarray, slice]]) -> None:
+        """What is about to be replaced."""
+        if not self._history.keeps():
+            return
+        replaced = [
+            (ids, columns, np.take(self.rows[:, columns], ids, axis=0)) for ids, columns in written
+        ]
+        self._history.add(
+            Before(self.version, self.num_updates, self.accumulated, self.num_accumulated, replaced)
+        )
 
     def _changes(self, rate: float) -> list[tuple[slice, Change]]:
         """What waits, times its learning rates."""
@@ -238,7 +275,8 @@ class HostTable:
         return CallbackError(
             f"[HostEmbedding.{where}] needs the token {known}, of the table as it is or with the "
             f"gradients that wait; got {float(token):g}. Pass the token that the last step "
-            "returned; after a step that failed, call rewind()."
+            "returned; after a step that failed, call rewind(), with rewind_steps= of the table "
+            "where a program runs several steps."
         )
 
 

@@ -22,6 +22,7 @@ from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
 from ipujax.jax_compat.callbacks import (
     allow_effects_in_checkpoints as allow_effects_in_checkpoints,
 )
+from ipujax.jax_compat.callbacks import forget_failed_effects as forget_failed_effects
 from ipujax.jax_compat.callbacks import io_effects as io_effects
 from ipujax.jax_compat.callbacks import lower_to_callback as lower_to_callback
 from ipujax.jax_compat.compilation import estimate_costs_by_compiling as estimate_costs_by_compiling
@@ -48,6 +49,7 @@ from ipujax.jax_compat.equations import value_of as value_of
 from ipujax.jax_compat.executables import kept_arguments as kept_arguments
 from ipujax.jax_compat.executables import load_executable as load_executable
 from ipujax.jax_compat.executables import needs_this_process as needs_this_process
+from ipujax.jax_compat.executables import num_devices as num_devices
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
@@ -84,6 +86,8 @@ from ipujax.jax_compat.programs import read_compile_options as read_compile_opti
 from ipujax.jax_compat.programs import write_compile_options as write_compile_options
 from ipujax.jax_compat.shardings import INSPECT_TARGET as INSPECT_TARGET
 from ipujax.jax_compat.shardings import allow_inspect_sharding as allow_inspect_sharding
+from ipujax.jax_compat.shardings import block_bytes as block_bytes
+from ipujax.jax_compat.shardings import blocks_of as blocks_of
 from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding
 from ipujax.jax_compat.shardings import sharding_bytes as sharding_bytes
 from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack

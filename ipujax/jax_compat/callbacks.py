@@ -12,6 +12,9 @@ from jax.interpreters import mlir
 
 from ipujax import host_callbacks
 from ipujax.jax_compat.platform import PLATFORM
+from ipujax.logs import logger_of
+
+logger = logger_of("plugin")
 
 CALLBACK_TARGET = "ipu_python_callback"
 
@@ -38,6 +41,38 @@ def allow_callbacks() -> None:
         (debugging.debug_print_p, debugging.debug_print_lowering_rule),
     ):
         mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
+
+
+def forget_failed_effects() -> None:
+    """Lets programs with ordered effects run after one of them failed, as they do on CPUs.
+
+    JAX passes a token from each such program to the next, and a token of an asynchronous program
+    that failed would fail all others of the process, and `jax.effects_barrier()` each time.
+    """
+    from jax._src.dispatch import RuntimeTokenSet
+
+    get_token_input, block_until_ready = (
+        RuntimeTokenSet.get_token_input,
+        RuntimeTokenSet.block_until_ready,
+    )
+
+    def get_usable_token(self: Any, effect: Any, devices: Any) -> Any:
+        try:
+            return get_token_input(self, effect, devices)
+        except jax.errors.JaxRuntimeError as error:
+            logger.warning("an earlier program with ordered effects failed: %s", error)
+            del self.current_tokens[effect]
+            return get_token_input(self, effect, devices)
+
+    def raise_once(self: Any) -> None:
+        try:
+            block_until_ready(self)
+        except jax.errors.JaxRuntimeError:
+            self.clear()
+            raise
+
+    RuntimeTokenSet.get_token_input = get_usable_token
+    RuntimeTokenSet.block_until_ready = raise_once
 
 
 @functools.cache

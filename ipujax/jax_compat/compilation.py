@@ -43,8 +43,9 @@ def outlive_interrupted_compiles() -> None:
     jaxlib compiles on a thread of its own. KeyboardInterrupt ends the wait for that thread and
     frees the module while the thread still uses it: the process may crash (jaxlib 0.10).
     """
-    from jax._src import compiler
+    from jax._src import compiler, traceback_util
 
+    traceback_util.register_exclusion(__file__)  # its frame would stand below each compile error
     compile_and_load = compiler.backend_compile_and_load
 
     @functools.wraps(compile_and_load)

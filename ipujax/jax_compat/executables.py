@@ -43,47 +43,53 @@ def kept_arguments(lowered: Any) -> list[int]:
 
 
 def needs_this_process(lowered: Any) -> str:
-    """What ties a lowered program to this process or to several devices; empty if nothing does."""
+    """What ties a lowered program to this process; empty if nothing does."""
     given = lowered._lowering.compile_args
     if given["host_callbacks"] or given["ordered_effects"] or given["unordered_effects"]:
         return "calls functions of this Python process"
-    if given["num_devices"] != 1:
-        return f"is for {given['num_devices']} devices"
     return ""
 
 
+def num_devices(lowered: Any) -> int:
+    """Over how many devices a lowered program runs."""
+    return int(lowered._lowering.compile_args["num_devices"])
+
+
+#: Dtype, shape, memory kind and serialised xla.OpSharding (None on one device) of a result.
+Output = tuple[str, tuple[int, ...], str, bytes | None]
+
+
 def load_executable(
-    sealed: bytes, name: str, outputs: Sequence[tuple[str, tuple[int, ...], str]], device: Any
-) -> Callable[[Sequence[Any]], list[Any]]:
-    """Loads a sealed executable for one device; returns a function of arrays on it.
+    sealed: bytes, name: str, outputs: Sequence[Output], devices: Sequence[Any]
+) -> Callable[[Sequence[Any]], list[list[Any]]]:
+    """Loads a sealed executable; returns a function of arrays on its devices to the results'
+    shards, one for each device.
 
     `jax.experimental.serialize_executable` reads pickles. jaxlib itself expects its own description
     of the results before the plugin's bytes, which is written here.
-
-    Args:
-        outputs: dtype, shape and memory kind of each result.
     """
     from jaxlib import _jax
 
     head = _metadata(name, outputs)
-    # The device by way of the options: the plugin gets no other word of it.
-    options = _jax.CompileOptions.ParseFromString(write_compile_options({}))
-    options.device_assignment = _jax.DeviceAssignment.create(np.array([[device.id]], np.int32))
-    executable = device.client.deserialize_executable(
-        head + sealed, _jax.DeviceList((device,)), options
+    # The devices by way of the options: the plugin gets no other word of them.
+    options = _jax.CompileOptions.ParseFromString(write_compile_options({}, len(devices)))
+    ids = np.array([[device.id for device in devices]], np.int32)
+    options.device_assignment = _jax.DeviceAssignment.create(ids)
+    executable = devices[0].client.deserialize_executable(
+        head + sealed, _jax.DeviceList(tuple(devices)), options
     )
 
-    def run(arrays: Sequence[Any]) -> list[Any]:
+    def run(arrays: Sequence[Any]) -> list[list[Any]]:
         results = executable.execute_sharded(list(arrays))
-        return [shards[0] for shards in results.disassemble_into_single_device_arrays()]
+        return list(results.disassemble_into_single_device_arrays())
 
     return run
 
 
-def _metadata(name: str, outputs: Sequence[tuple[str, tuple[int, ...], str]]) -> bytes:
+def _metadata(name: str, outputs: Sequence[Output]) -> bytes:
     """A SerializedXlaExecutableMetadata (xla/python/pjrt_ifrt), after its length."""
     made = _number(1, 3) + _bytes(2, b"pjrt_ifrt")
-    for dtype, shape, memory in outputs:
+    for dtype, shape, memory, sharding in outputs:
         dims = b"".join(_varint(size) for size in shape)
         shape_bytes = _bytes(1, dims) if dims else b""
         made += _bytes(
@@ -91,6 +97,7 @@ def _metadata(name: str, outputs: Sequence[tuple[str, tuple[int, ...], str]]) ->
             _bytes(1, shape_bytes)
             + _bytes(2, _number(1, _KINDS[dtype]))
             + _bytes(4, memory.encode())
+            + (b"" if sharding is None else _bytes(5, sharding))
             + _bytes(6, shape_bytes),
         )
     made += _bytes(7, name.encode()) + _bytes(9, b"")

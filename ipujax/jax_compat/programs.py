@@ -19,12 +19,12 @@ def read_compile_options(options: bytes) -> Any:
     return _jax.CompileOptions.ParseFromString(options)
 
 
-def write_compile_options(compiler_options: Mapping[str, Any]) -> bytes:
-    """A CompileOptionsProto for one device."""
+def write_compile_options(compiler_options: Mapping[str, Any], num_devices: int = 1) -> bytes:
+    """A CompileOptionsProto for devices over which one program is sharded."""
     from jaxlib import _jax
 
     options = _jax.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
+    options.num_replicas, options.num_partitions = 1, num_devices
     options.env_option_overrides = list(compiler_options.items())
     return bytes(options.SerializeAsString())
 
@@ -79,8 +79,10 @@ def exported_like(
     code: bytes,
     arguments: Sequence[Any],
     results: Sequence[Any],
+    platforms: tuple[str, ...] = (),
 ) -> jax.export.Exported:
-    """A portable artifact as an exported function of arrays, for the platforms of another one.
+    """A portable artifact as an exported function of arrays, for these platforms, or for those of
+    another one.
 
     JAX's public functions export only what JAX traced itself.
     """
@@ -109,6 +111,7 @@ def exported_like(
         "mlir_module_serialized": code,
         "module_kept_var_idx": tuple(range(len(takes))),
         "_get_vjp": None,
+        "platforms": platforms or exported.platforms,
     }
     known = {field.name for field in dataclasses.fields(exported)}
     return dataclasses.replace(exported, **{k: v for k, v in changes.items() if k in known})

@@ -71,3 +71,30 @@ def sharding_bytes(devices: np.ndarray | None, copies: bool) -> bytes:
         sharding.tile_assignment_devices = devices.reshape(-1).tolist()
         sharding.replicate_on_last_tile_dim = copies
     return bytes(sharding.SerializeToString())
+
+
+def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How an array of that rank lies on devices, from `sharding_bytes`.
+
+    Returns:
+        the number of blocks along each dimension, none where each device has all of it; and the
+        block, in row-major order, of each device.
+    """
+    sharding = hlo_sharding(serialised)
+    if sharding.is_replicated():
+        return (), ()
+    dims = tuple(sharding.tile_assignment_dimensions())[:rank]
+    devices = np.reshape(sharding.tile_assignment_devices(), (int(np.prod(dims)), -1))
+    blocks = np.empty(devices.size, np.int32)
+    blocks[devices] = np.arange(len(devices))[:, None]
+    return dims, tuple(blocks.tolist())
+
+
+def block_bytes(counts: Sequence[int], blocks: Sequence[int]) -> bytes:
+    """The `sharding_bytes` of which `blocks_of` gives these."""
+    if not counts:
+        return sharding_bytes(None, False)
+    devices = np.argsort(np.asarray(blocks), kind="stable")
+    copies = len(blocks) // int(np.prod(counts))
+    shape = (*counts, copies) if copies > 1 else counts
+    return sharding_bytes(devices.reshape(tuple(shape)), copies > 1)

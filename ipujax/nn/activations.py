@@ -143,10 +143,11 @@ def _alpha(name: str, alpha: Any, x: jax.Array) -> jax.Array:
     return jnp.asarray(alpha, x.dtype)
 
 
-def _elu_vjp(operands: Any, results: Any, cotangents: Any, *, alpha: float) -> Sequence[Any]:
-    """The slope is alpha exp(x) = y + alpha where x is not positive."""
-    (x,), (y,), (ct,) = operands, results, cotangents
-    return [jnp.where(x > 0, ct, ct * (y + jnp.asarray(alpha, x.dtype)))]
+def _elu_vjp(operands: Any, _: Any, cotangents: Any, *, alpha: float) -> Sequence[Any]:
+    """The slope is alpha exp(x) where x is not positive; y + alpha would cancel."""
+    (x,), (ct,) = operands, cotangents
+    slope = jnp.asarray(alpha, x.dtype) * jnp.exp(jnp.where(x > 0, 0, x))
+    return [jnp.where(x > 0, ct, ct * slope)]
 
 
 _ELU: Op = Op("elu", _plain_elu, fused=True, dimensions="... -> ...", vjp=_elu_vjp)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.interpreters import ad
 
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -109,7 +110,7 @@ def _loss(
         losses = jnp.where(counts > 0, jnp.inf, 0).astype(data.dtype)
     else:
         safe = jnp.where(wrong, blank, labels)
-        losses, _ = _CTC(data, safe, lengths, counts, blank=blank, logits=are_logits)
+        losses = _CTC(data, safe, lengths, counts, blank=blank, logits=are_logits)
     return jnp.where(is_wrong, jnp.asarray(jnp.inf, losses.dtype), losses)
 
 
@@ -219,8 +220,14 @@ def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options
     return jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
 
 
-def _plain(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]:
-    """The losses [batch], and their gradients [time, batch, classes]."""
+def _plain(data: Any, *integers: Any, **options: Any) -> Any:
+    """The losses [batch]."""
+    found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
+    return jnp.where(found > _LOG_ZERO / 2, -found, jnp.inf).astype(data.dtype)
+
+
+def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]:
+    """The losses, and their gradients [time, batch, classes]."""
 
     def total(data: Any) -> tuple[Any, Any]:
         found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
@@ -239,15 +246,15 @@ def _vjp(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequen
     if cotangents[1] is not None:  # of the gradient: the second derivative
 
         def gradient(data: Any) -> Any:
-            return _plain(data, *integers, **options)[1]
+            return _plain_trained(data, *integers, **options)[1]
 
         second = jax.vjp(gradient, data)[1](cotangents[1])[0]
         made = second if made is None else made + second
     return [made, None, None, None]
 
 
-def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
-    """One larger batch."""
+def _folded(size: int, operands: Any, dims: Any) -> list[Any]:
+    """Operands of one larger batch."""
 
     def folded(x: Any, dim: int | None, axis: int) -> Any:
         whole = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
@@ -255,20 +262,37 @@ def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
         both = whole.shape[axis] * whole.shape[axis + 1]
         return whole.reshape([*whole.shape[:axis], both, *whole.shape[axis + 2 :]])
 
-    axes = (1, 0, 0, 0)
-    losses, gradient = _CTC(*map(folded, operands, dims, axes), **options)
-    steps, batch, classes = gradient.shape
-    return [
-        losses.reshape(size, batch // size),
-        gradient.reshape(steps, size, batch // size, classes),
-    ], [0, 1]
+    return list(map(folded, operands, dims, (1, 0, 0, 0)))
 
 
-_CTC = Op(
-    "ctc_loss",
-    _plain,
+def _batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
+    losses = _CTC(*_folded(size, operands, dims), **options)
+    return [losses.reshape(size, -1)], [0]
+
+
+def _batch_trained(size: int, operands: Any, dims: Any, **options: Any) -> Any:
+    losses, gradient = _TRAINED(*_folded(size, operands, dims), **options)
+    steps, _, classes = gradient.shape
+    return [losses.reshape(size, -1), gradient.reshape(steps, size, -1, classes)], [0, 1]
+
+
+# Primitives --------------------------------------------------------------------------------------
+
+_CTC = Op("ctc_loss", _plain, dimensions="TbC, bL, b, b -> b", batch=_batch)
+#: The same, and the gradient: it stands in for the other where derivatives are taken.
+_TRAINED = Op(
+    "ctc_loss_trained",
+    _plain_trained,
     multiple=True,
     dimensions="TbC, bL, b, b -> b, TbC",
     vjp=_vjp,
-    batch=_batch,
+    batch=_batch_trained,
 )
+
+
+def _jvp(primals: Any, tangents: Any, **options: Any) -> Any:
+    results, made = ad.primitive_jvps[_TRAINED.primitive](primals, tangents, **options)
+    return results[:1], made[:1]
+
+
+ad.primitive_jvps[_CTC.primitive] = _jvp

@@ -45,6 +45,8 @@ def _batch(
 DROPOUT: Op = Op(
     "dropout",
     _plain,
+    dimensions="..., Z -> ...",
+    block_starts=True,
     linear=True,
     vjp=lambda operands, results, cotangents, **parameters: (
         DROPOUT(cotangents[0], operands[1], **parameters),
@@ -62,8 +64,8 @@ def dropout(
     Equal seeds, rates and shapes make equal masks. The gradient makes the mask again from the seed;
     nothing but the seed is kept for it. On IPUs the mask comes from the hardware's generator
     (Philox on the IPU Model), elsewhere from `jax.random.bernoulli`, so masks differ between
-    platforms. In a program that jit shards, each device makes the whole result; in `ipu.pmap` and
-    `shard_map` each replica makes its own, for the seed that it gets.
+    platforms. In a program that jit shards, each device makes its part of the one mask; in
+    `ipu.pmap` and `shard_map` each replica makes its own, for the seed that it gets.
 
     Args:
         x: of a float dtype.

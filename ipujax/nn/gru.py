@@ -35,6 +35,7 @@ def gru(
     cell_order: Sequence[str] = _UNITS,
     partials: str | None = None,
     available_memory_proportion: float | None = None,
+    precompute_inputs: bool = True,
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
@@ -54,6 +55,8 @@ def gru(
         partials: in which sums of products are accumulated, "float" or "half"; by default the
             compiler's `partials_type`.
         available_memory_proportion: of tile memory for the products; by default the compiler's.
+        precompute_inputs: weight the inputs of all steps by one product before the loop: faster,
+            and the results need memory.
         recompute: whether a gradient runs the layer again instead of keeping what it needs.
         inference_only: keep nothing; the layer cannot be differentiated.
 
@@ -74,7 +77,7 @@ def gru(
     """
     options = _Options(
         "ipu.nn.gru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
-        available_memory_proportion, recompute, inference_only,
+        available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, None, None)
 
@@ -91,6 +94,7 @@ def dynamic_gru(
     cell_order: Sequence[str] = _UNITS,
     partials: str | None = None,
     available_memory_proportion: float | None = None,
+    precompute_inputs: bool = True,
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
@@ -102,7 +106,7 @@ def dynamic_gru(
         lengths: steps of each sequence, [batch] of integers. One beyond the data counts as all of
             it, one below 0 as 0.
         x, weights, state, activation, recurrent_activation, reset_after, cell_order, partials,
-            available_memory_proportion, recompute, inference_only: as `gru`.
+            available_memory_proportion, precompute_inputs, recompute, inference_only: as `gru`.
 
     Returns:
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
@@ -121,7 +125,7 @@ def dynamic_gru(
     """
     options = _Options(
         "ipu.nn.dynamic_gru", activation, recurrent_activation, reset_after, tuple(cell_order),
-        partials, available_memory_proportion, recompute, inference_only,
+        partials, available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, None)
 
@@ -139,6 +143,7 @@ def augru(
     cell_order: Sequence[str] = _UNITS,
     partials: str | None = None,
     available_memory_proportion: float | None = None,
+    precompute_inputs: bool = True,
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
@@ -148,7 +153,7 @@ def augru(
         attention: of each step, [batch, time] of x's dtype.
         lengths: steps of each sequence, as for `dynamic_gru`; all by default.
         x, weights, state, activation, recurrent_activation, reset_after, cell_order, partials,
-            available_memory_proportion, recompute, inference_only: as `gru`.
+            available_memory_proportion, precompute_inputs, recompute, inference_only: as `gru`.
 
     Returns:
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
@@ -168,7 +173,7 @@ def augru(
     """
     options = _Options(
         "ipu.nn.augru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
-        available_memory_proportion, recompute, inference_only,
+        available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, attention)
 
@@ -181,6 +186,7 @@ class _Options(NamedTuple):
     order: tuple[str, ...]
     partials: str | None
     memory: float | None
+    ahead: bool
     recompute: bool
     inference: bool
 
@@ -219,6 +225,7 @@ def _layer(
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=options.partials,
         memory=options.memory,
+        ahead=options.ahead,
         recompute=options.recompute,
         inference=options.inference,
         attends=attention is not None,

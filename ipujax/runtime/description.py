@@ -22,6 +22,8 @@ class Leaf:
         shape: of the array.
         slot: its place in the compiled program; -1 where that has no use for it.
         stored: whether the file has its elements, so that callers do not pass it.
+        counts: of blocks along each dimension, over the devices; empty: each has all of it.
+        blocks: the block that each device has, in row-major order.
     """
 
     name: str
@@ -29,10 +31,17 @@ class Leaf:
     shape: tuple[int, ...]
     slot: int
     stored: bool
+    counts: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
         return dtype_of(self.dtype)
+
+    def in_file(self) -> tuple[Any, ...]:
+        """What the extension writes of it."""
+        fields = (self.name, self.dtype, self.shape, self.slot, self.stored)
+        return (*fields, self.counts, self.blocks)
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Description:
         versions: of what compiled it.
         target: the machine and the device that it was compiled for.
         output_alias: of each output of the program: the input whose memory it takes over, or -1.
+        num_devices: that run it together.
         memories: of each input, then each output: "device" or "pinned_host".
     """
 
@@ -58,6 +68,7 @@ class Description:
     versions: Mapping[str, str]
     target: Mapping[str, str]
     output_alias: tuple[int, ...]
+    num_devices: int
     memories: tuple[tuple[str, ...], tuple[str, ...]]
     argument_nodes: tuple[structure.Node, ...]
     result_node: structure.Node
@@ -66,7 +77,10 @@ class Description:
     def of(found: Mapping[str, Any]) -> Description:
         """From what the extension reads."""
         arguments, results = (
-            tuple(Leaf(n, d, tuple(shape), slot, stored) for n, d, shape, slot, stored in leaves)
+            tuple(
+                Leaf(name, dtype, tuple(shape), slot, stored, tuple(counts), tuple(blocks))
+                for name, dtype, shape, slot, stored, counts, blocks in leaves
+            )
             for leaves in (found["arguments"], found["results"])
         )
         names, nodes, result = structure.read(found["structure"], len(arguments), len(results))
@@ -79,6 +93,7 @@ class Description:
             versions=found["versions"],
             target=found["target"],
             output_alias=tuple(found["output_alias"]),
+            num_devices=found["num_devices"],
             memories=(tuple(found["input_memories"]), tuple(found["output_memories"])),
             argument_nodes=tuple(nodes),
             result_node=result,
@@ -145,15 +160,21 @@ class Description:
     def __str__(self) -> str:
         def shown(leaves: tuple[Leaf, ...]) -> str:
             return ", ".join(
-                f"{x.name}: {x.dtype}{list(x.shape)}{' (stored)' if x.stored else ''}"
+                f"{x.name}: {x.dtype}{list(x.shape)}{_blocks(x)}{' (stored)' if x.stored else ''}"
                 for x in leaves
             )
 
         target = ", ".join(f"{key}={value}" for key, value in self.target.items())
+        if self.num_devices > 1:
+            target += f", on {self.num_devices} devices"
         return (
             f"{self.name}({shown(self.arguments)}) -> {shown(self.results)}\nfor {target}"
             + "".join(f"\noption {key}={value}" for key, value in self.options.items())
         )
+
+
+def _blocks(leaf: Leaf) -> str:
+    return f" in {'x'.join(map(str, leaf.counts))} blocks" if leaf.counts else ""
 
 
 def dtype_of(name: str) -> np.dtype[Any]:

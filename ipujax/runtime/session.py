@@ -1,4 +1,4 @@
-"""`Session`: a saved program on a device of its own, without JAX."""
+"""`Session`: a saved program on devices of its own, without JAX."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ class Run:
 
 
 class Session:
-    """A saved program on a device of its own. Usable from any thread; runs come one at a time.
+    """A saved program on devices of its own. Usable from any thread; runs come one at a time.
+
+    Arrays are whole, also those of which each device has a part.
 
     Arguments that the file stores are not passed. One that was donated is state: the result that
     takes over its memory is its value in the next run. A run that fails leaves it as it was.
@@ -115,7 +117,7 @@ class Session:
         queue_depth: submitted runs that may wait.
     Raises:
         ExecutableError: the file cannot be read, is damaged, is of another version of ipujax, or
-            has a program that calls Python or is for several devices.
+            has a program that calls Python.
 
     Source: Poplar's `model_runtime` (sessions, time-outs, queues).
 

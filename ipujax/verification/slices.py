@@ -155,6 +155,21 @@ def _is_cut(op: Any, value: Any, cut: Callable[[Any], bool]) -> bool:
     return op.name not in _COPIED and is_array(value) and cut(value)
 
 
+def results_used_outside(operations: Sequence[Any]) -> list[Any]:
+    """The results of these ops that other ops use, or ops in other ops' regions."""
+    inside = set(operations)
+
+    def is_inside(op: Any) -> bool:
+        while op is not None:
+            if op.operation in inside:
+                return True
+            op = op.operation.parent
+        return False
+
+    results = [value for op in operations for value in op.results]
+    return [v for v in results if not all(is_inside(use.owner) for use in v.uses)]
+
+
 def used(op: Any) -> Iterator[Any]:
     """The operands of an op, and the outside values that its regions use."""
     yield from op.operands

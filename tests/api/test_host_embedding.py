@@ -272,6 +272,44 @@ def test_stages_of_a_pipeline(schedule, remat) -> None:
     np.testing.assert_allclose(gradient, wanted, 1e-5, 1e-5)
 
 
+SEVERAL_IPUS = """
+import jax, numpy as np
+import ipujax as ipu
+from tests.api import test_host_embedding as t
+
+assert jax.devices("ipu")[0].num_ipus == 4
+for schedule in ("grouped", "interleaved", "sequential"):
+    for mapping, remat in (([0, 1, 2], None), ([2, 0, 2], True), ([3, 1, 0], None)):
+        table, second = t.new_table(), t.new_table()
+        stages = [
+            lambda token, ids: (table.lookup(token, ids), ids),
+            lambda token, x: (x[0] + second.lookup(token, x[1]), x[1]),
+            lambda w, x: t.loss_of_rows(x[0], w),
+        ]
+        loss_of = ipu.pipeline(
+            stages, micro_batches=4, reduction="sum", schedule=schedule,
+            device_mapping=mapping, remat=remat,
+        )
+        step = jax.jit(jax.grad(loss_of))
+        tokens, wanted = [table.token(), second.token()], t.START.astype(np.float64)
+        for ids in (t.IDS, t.IDS[::-1].copy()):
+            raised = step([*tokens, t.WEIGHTS], ids)
+            assert [float(x) for x in raised[:2]] == [4, 4], raised[:2]
+            tokens = [a + b for a, b in zip(tokens, raised)]
+            both = 2 * wanted
+            wanted = wanted + (t.trained(both, ids) - both)
+        for each, token in ((table, tokens[0]), (second, tokens[1])):
+            t.check(each, token, wanted, 1e-5)
+"""
+
+
+def test_stages_of_a_pipeline_on_several_ipus(run_python) -> None:
+    """Two tables, looked up on different IPUs, in three schedules, two steps each."""
+    env = {"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_IPU_DEVICE_COUNT": "1"}
+    done = run_python("-c", SEVERAL_IPUS, env=env)
+    assert done.returncode == 0, done.stderr
+
+
 # Replicas ----------------------------------------------------------------------------------------
 
 
@@ -356,6 +394,35 @@ def test_a_step_that_fails_after_its_update_changes_nothing() -> None:
     token = table.rewind(old)
     token, _ = step(token, IDS[0])
     check(table, token, trained(START, IDS[0]))
+
+
+def test_a_program_of_several_steps_that_fails_is_taken_back(platform) -> None:
+    """The third of four steps fails, after two are in the rows."""
+    table = new_table(rewind_steps=4)
+    is_broken = [True]
+
+    def maybe(index: np.ndarray) -> np.ndarray:
+        if is_broken[0] and index == 2:
+            raise ValueError("broken")
+        return np.float32(0)
+
+    def step(token: jax.Array, each: Any) -> tuple[jax.Array, jax.Array]:
+        token, loss = step_of(table)(token, each[1])
+        scalar = jax.ShapeDtypeStruct((), jnp.float32)
+        return token + jax.pure_callback(maybe, scalar, each[0] + 0 * token.astype(int)), loss
+
+    program = jax.jit(lambda token: jax.lax.scan(step, token, (np.arange(4), IDS)))
+    old = table.token()
+    assert "broken" in fails(program, old)
+    assert (table._table.rows != START).any()
+    token = table.rewind(old)
+    np.testing.assert_array_equal(table.read(token), START)
+    is_broken[0] = False
+    token, _ = program(token)
+    wanted = START
+    for ids in IDS:
+        wanted = trained(wanted, ids)
+    check(table, token, wanted)
 
 
 def test_results_of_a_failed_step_do_not_reach_the_table() -> None:
@@ -465,6 +532,7 @@ def test_replicas_read_ahead(strategy) -> None:
         (lambda t: ipu.HostEmbedding(START, "sgd"), "HostEmbeddingSGD or None .* got str"),
         (lambda t: ipu.HostEmbedding(START, partition_strategy="rows"), "got 'rows'"),
         (lambda t: ipu.HostEmbedding.create((3, -1)), r"\[3, -1\]"),
+        (lambda t: new_table(rewind_steps=-1), "rewind_steps of at least 0; got -1"),
         (lambda t: ipu.HostEmbeddingSGD(-1), "at least 0; got -1"),
         (lambda t: ipu.HostEmbeddingSGD(float("nan")), "got nan"),
         (lambda t: ipu.HostEmbeddingSGD("x"), "got 'x'"),

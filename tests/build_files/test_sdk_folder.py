@@ -32,6 +32,7 @@ LIBRARIES = (
     "popsolver",
     "popsparse",
     "popfloat",
+    "popsys",
     "gcl",
     "pvti",
     "pva",

@@ -118,6 +118,45 @@ def test_convert_then_run(program: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert made.read_bytes() == before
 
 
+def test_convert_to_an_executable_by_a_file_of_settings(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    settings = tmp_path / "settings.json"
+    runtime = {"embedded_runtime_exec_cachedir": str(tmp_path / "x"), "runtime_api_timeout_us": 1}
+    settings.write_text(json.dumps({"embedded_runtime_save_config": runtime}))
+    arguments = ("convert", program, "-o", tmp_path / "made.jax", "--config-file", settings)
+    code, out, _ = run(capsys, *arguments)
+    made = tmp_path / "x" / "made.ipu"
+    assert (code, out.splitlines()[0]) == (0, f"executable written to {made}")
+    given = ("--input-exprs", "x=ones((2, 3))", "scale=3", "--json")
+    session = ipu.runtime.Session(made, timeout=60)
+    assert session.run(np.float32(3), X)["sum"] == 15
+    runtime["runtime_api_timeout_us"] = 10_000_000
+    settings.write_text(json.dumps({"embedded_runtime_save_config": runtime}))
+    before = made.read_bytes()
+    (tmp_path / "made.jax").unlink()
+    code, _, error = run(capsys, *arguments)
+    assert (code, "made.ipu', which exists" in error) == (1, True)
+    assert not (tmp_path / "made.jax").exists()
+    assert made.read_bytes() == before
+    assert run(capsys, *arguments, "--overwrite")[0] == 0
+    code, out, _ = run(capsys, "run", made, *given)
+    assert json.loads(out)["results"]["result['scaled']"]["values"] == [[3] * 3] * 2
+    assert ipu.runtime.Session(made).description.options["timeout_us"] == "10000000"
+
+
+def test_convert_keeps_ops_on_the_host(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    made = tmp_path / "made.jax"
+    code, out, _ = run(capsys, "convert", program, "-o", made, "--excluded-nodes", "reduce_sum")
+    assert code == 0
+    assert out.startswith("1 calls of the host")
+    given = ("--input-examples", json.dumps({"x": X.tolist(), "scale": 1}), "--json")
+    code, out, _ = run(capsys, "run", made, *given)
+    assert json.loads(out)["results"]["result['sum']"]["values"] == 15
+
+
 def test_executables(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "program.ipu"
     x = jax.ShapeDtypeStruct((3,), np.float32)

@@ -1,4 +1,4 @@
-"""Runs JAX's test harnesses or optax's tests on "ipu" and on JAX's CPU backend."""
+"""Runs JAX's test harnesses or tests of optax and flax on "ipu" and on JAX's CPU backend."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tests.argument_types import shard, whole_number
 from tests.conformance.page import bad, page, summary
 from tests.conformance.runner import GRADIENT_WORKER, WORKER, Record, run_harnesses
 
+#: Their own tests are suites too.
+LIBRARIES = ("optax", "flax")
 #: The longest of optax's modules takes minutes, also on the CPU.
-OPTAX_MODULE_SECONDS = 3600.0
+MODULE_SECONDS = 3600.0
 #: Number of harnesses of each group whose derivatives are checked.
 GRADIENTS_EACH = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", choices=("harnesses", "gradients", "optax"), default="harnesses")
+    suites = ("harnesses", "gradients", *LIBRARIES)
+    parser.add_argument("--suite", choices=suites, default="harnesses")
     parser.add_argument("--group", help="only this group, usually the name of a primitive")
     parser.add_argument("--contains", help="only harnesses with this text in their names")
     parser.add_argument(
@@ -30,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit", type=whole_number(1), help="at most this many harnesses of each group"
     )
     parser.add_argument(
-        "--platforms", nargs="+", default=("cpu", "ipu"), help="platforms of optax's tests"
+        "--platforms", nargs="+", default=("cpu", "ipu"), help="platforms of libraries' tests"
     )
     parser.add_argument(
         "--jobs", type=whole_number(1), default=os.cpu_count(), help="child processes"
@@ -49,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.suite == "optax":
-        return _run_optax(arguments)
+    if arguments.suite in LIBRARIES:
+        return _run_library(arguments)
     if arguments.from_results:
         records = [
             json.loads(line)
@@ -102,26 +105,27 @@ def _run(arguments: argparse.Namespace) -> list[Record]:
     return run_harnesses(harnesses, positions, arguments.jobs, arguments.seconds, on_record, worker)
 
 
-def _run_optax(arguments: argparse.Namespace) -> int:
-    from tests.conformance import optax_suite as optax
+def _run_library(arguments: argparse.Namespace) -> int:
+    from tests.conformance import library_suites as libraries
 
     part, parts = arguments.shard
-    names = [n for n in optax.modules() if arguments.contains is None or arguments.contains in n]
+    suite = libraries.suite(arguments.suite)
+    names = [n for n in suite.modules if arguments.contains is None or arguments.contains in n]
 
-    def on_result(result: optax.ModuleResult) -> None:
-        print(optax.table([result]).splitlines()[0], flush=True)
+    def on_result(result: libraries.ModuleResult) -> None:
+        print(libraries.table([result]).splitlines()[0], flush=True)
         if arguments.results:
             with arguments.results.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(result._asdict()) + "\n")
 
-    seconds = max(arguments.seconds, OPTAX_MODULE_SECONDS)
-    results = optax.run_modules(
-        names[part::parts], arguments.platforms, arguments.jobs, seconds, on_result
+    seconds = max(arguments.seconds, MODULE_SECONDS)
+    results = libraries.run_modules(
+        suite, names[part::parts], arguments.platforms, arguments.jobs, seconds, on_result
     )
-    lost = optax.differences(results)
+    lost = libraries.differences(results)
     for name in lost[: arguments.show]:
         print(f"passes on cpu only: {name}")
-    print("\n".join(optax.table(results).splitlines()[-len(arguments.platforms) :]))
+    print("\n".join(libraries.table(results).splitlines()[-len(arguments.platforms) :]))
     return 1 if lost else 0
 
 

@@ -59,6 +59,16 @@ def test_half_precision_but_for_excluded_ops():
     assert 0 < difference < 3e-3
 
 
+def test_ops_of_functions_are_named_in_the_scope_of_their_call():
+    def outer(x: Any) -> Any:
+        with jax.named_scope("head"):
+            x = jax.jit(lambda y: jnp.sort(y @ WEIGHTS[0]))(x)
+        return x @ WEIGHTS[1]
+
+    settings = {"precision_mode": "FP16", "precision_conversion_excluded_nodes": ["^head/dot"]}
+    assert dtypes_of_products(converted(settings, exported(outer))) == ["f32", "f16"]
+
+
 def test_large_constants_stay_finite_in_half():
     masked = exported(lambda x: jnp.where(x > 0, x, -1e9))
     assert np.isfinite(converted({"precision_mode": "FP16"}, masked).call(X)).all()
@@ -158,7 +168,24 @@ def test_pipelines_write_plans_and_reports(on_two_ipus: dict[str, Any]):
         ({"matmul_amp": 2}, "above 0, at most 1; got 2"),
         ({"batch_size": 0}, "at least 1; got 0"),
         ({"batch_size": True}, "type int; got True"),
-        ({"excluded_nodes": ["x"]}, "remove_excluded_nodes"),
+        ({"remove_excluded_nodes": True}, "excluded_nodes to remove"),
+        ({"embedded_runtime_save_config": {}}, "the executable's folder"),
+        (
+            {
+                "excluded_nodes": ["x"],
+                "embedded_runtime_save_config": {"embedded_runtime_exec_cachedir": "x"},
+            },
+            "runs by itself",
+        ),
+        (
+            {
+                "embedded_runtime_save_config": {
+                    "embedded_runtime_exec_cachedir": "x",
+                    "runtime_api_timeout_us": -1,
+                }
+            },
+            "microseconds from 0",
+        ),
         ({"manual_sharding": [["x"]], "num_ipus": 2}, "one list for each of num_ipus=2; got 1"),
         ({"manual_sharding": ["x"]}, "a list of lists"),
         ({"pipeline_cfg": {"converter": "auto"}}, "batch_per_step"),

@@ -231,8 +231,13 @@ def test_ctrl_c_ends_a_program_that_fetches_or_waits(delay):
     result = _run(
         _STALLED.replace("DELAY", delay)
         + """
-    run = run.lower(jnp.float32(0)).compile()  # so that the signal comes while it runs
-    threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    def interrupt():
+        while infeed.position == 0:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     try:
         run(jnp.float32(0)).block_until_ready()
         time.sleep(5)

@@ -1,8 +1,9 @@
 """`python -m tests.fuzz --count 10000 --seed 0`: that many random programs, in chunks of processes.
 
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
-bounds, `sharded` ones over several devices, `pipelines` over several IPUs, and calls of the
-`library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function). Equal seeds make equal
+bounds, `sharded` ones over several devices, `pipelines` over several IPUs, calls of the
+`library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function), and of all `functions`
+of JAX's namespaces with their derivatives. Equal seeds make equal
 programs. A chunk draws its number of threads and its instruction set from its first seed.
 Ends with one line of counts; exit status 1 where any differed. `--log FILE` writes down every chunk
 that is done, and a later run with the same file goes on from there. `--show SEED` prints a program,
@@ -84,7 +85,7 @@ def _print(outcome: dict) -> None:
 def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
-    module = options.kind if options.kind in ("pipelines", "library") else "programs"
+    module = options.kind if options.kind in ("pipelines", "library", "functions") else "programs"
     command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]
     run = subprocess.run(
         [*command, str(options.show)], env=chunks.environment(first, options.kind), check=False

@@ -20,15 +20,14 @@ FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
-KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library")
+KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library", "functions")
 
 Check = Callable[[int], dict]
 
 
 def chunk_main(first: int, count: int, kind: str, how: str) -> None:
     """Checks seeds in this process; a line of JSON as each begins, and one when it is done."""
-    makers = {"ops": _ops, "sharded": _sharded, "pipelines": _pipelines, "library": _library}
-    check = makers.get(kind, lambda how: _programs(kind, how))(how)
+    check = MAKERS.get(kind, lambda how: _programs(kind, how))(how)
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
         print(json.dumps({"seed": seed, **check(seed)}), flush=True)
@@ -106,6 +105,21 @@ def _ops(how: str) -> Check:
     return one
 
 
+def _functions(how: str) -> Check:
+    from tests.fuzz.functions.compare import compared
+
+    return compared
+
+
+MAKERS = {
+    "ops": _ops,
+    "sharded": _sharded,
+    "pipelines": _pipelines,
+    "library": _library,
+    "functions": _functions,
+}
+
+
 def run_chunk(first: int, count: int, kind: str, how: str) -> list[dict]:
     """Checks seeds in a child process; after a crash, another one checks the rest."""
     outcomes: list[dict] = []
@@ -156,7 +170,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind not in ("sharded", "pipelines", "library") and how != "interpreter":
+    if kind not in ("sharded", "pipelines", "library", "functions") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done

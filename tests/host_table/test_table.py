@@ -175,6 +175,59 @@ def test_what_a_failed_step_handed_in_is_dropped() -> None:
         table.rewind(0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("factor", [1, 2, 3])
+def test_steps_in_the_rows_are_taken_back_bit_for_bit(dtype: Any, factor: int) -> None:
+    """At each of five steps: back to it, and on again, as if nothing had been."""
+    rows = np.random.default_rng(0).normal(size=(20, 6)).astype(dtype)
+    optimizer = HostEmbeddingSGD(lambda updates: 0.5**updates, factor)
+    left = Part("encoding", 0, 2)
+
+    def run(table: HostTable, begin: int, end: int) -> list[bytes]:
+        seen = []
+        for token in range(begin, end):
+            seen.append(table.lookup(token, ALL, Part(), False).tobytes())
+            ids, values = gradients(token)
+            hand_in(table, token, (ids, values[:, :3]), left)
+        return seen
+
+    wanted = run(HostTable(rows.copy(), optimizer), 0, 6)
+    for back in range(6):
+        table = HostTable(rows.copy(), optimizer, rewind_steps=5)
+        assert run(table, 0, 6) == wanted
+        assert table.rewind(back) == back
+        assert run(table, back, 6) == wanted[back:]
+
+
+def test_steps_beyond_the_last_are_not_taken_back() -> None:
+    table = HostTable(np.zeros((20, 6), np.float32), HostEmbeddingSGD(RATE), rewind_steps=2)
+    for token in range(4):
+        hand_in(table, token, gradients(token))
+    before = table.lookup(3, ALL, Part(), False)
+    for token in (0, 0.5, 5, -1):
+        with pytest.raises(
+            CallbackError, match=r"rewind\] needs the token 3 or 4, .*rewind_steps="
+        ):
+            table.rewind(token)
+    np.testing.assert_array_equal(table.lookup(3, ALL, Part(), False), before)
+    assert table.rewind(1) == 1
+    with pytest.raises(CallbackError, match="needs the token 1,"):
+        table.rewind(0)
+    table.replaced()
+    with pytest.raises(CallbackError, match="rewind"):
+        table.rewind(1)
+
+
+def test_rows_read_ahead_are_those_of_before() -> None:
+    table = HostTable(np.zeros((20, 6), np.float32), HostEmbeddingSGD(RATE), rewind_steps=1)
+    hand_in(table, 0, gradients(0))
+    table.lookup(1, ALL, Part(), False)
+    table.lookup_ahead(ALL, Part(), False)
+    table.rewind(0)
+    np.testing.assert_array_equal(table.lookup(0, ALL, Part(), False), np.zeros((20, 6)))
+    assert table.ahead.num_used == 1
+
+
 def test_tokens_begin_again_before_float32_stops_counting() -> None:
     table, rows = new_table()
     table.version = TOKENS - 2

@@ -176,3 +176,40 @@ def test_callbacks_of_dead_functions_are_let_go():
     jax.clear_caches()
     gc.collect()
     assert len(host_callbacks._registry._live) <= before + 1
+
+
+def _fail(_):
+    raise ValueError("no number")
+
+
+def _ordered(function):
+    shape = jax.ShapeDtypeStruct((), np.float32)
+    return jax.jit(lambda x: io_callback(function, shape, x, ordered=True))
+
+
+def test_a_failed_ordered_callback_does_not_fail_the_next_program():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no number"):
+        jax.block_until_ready(_ordered(_fail)(1.0))
+    assert _ordered(lambda x: x + 1)(1.0) == 2.0
+    jax.effects_barrier()
+
+
+def test_a_barrier_tells_of_a_failed_callback_once():
+    jax.jit(lambda x: io_callback(_fail, None, x, ordered=True))(1.0)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no number"):
+        jax.effects_barrier()
+    jax.effects_barrier()
+
+
+def test_an_unseen_failure_is_logged(caplog):
+    jax.jit(lambda x: io_callback(_fail, None, x, ordered=True))(1.0)
+    with caplog.at_level("WARNING", "ipujax"):
+        assert _ordered(lambda x: x + 1)(1.0) == 2.0
+    assert "an earlier program with ordered effects failed" in caplog.text
+
+
+def test_compile_errors_name_the_users_line_last():
+    with pytest.raises(jax.errors.JaxRuntimeError) as raised:
+        jax.jit(lambda x: x + 1, compiler_options={"ipu_partials_type": "double"})(1.0)
+    files = [entry.path.name for entry in raised.traceback if hasattr(entry.path, "name")]
+    assert files[-1] == "test_callbacks.py"

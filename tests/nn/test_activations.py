@@ -63,6 +63,18 @@ def test_values_and_derivatives(name: str) -> None:
     assert np.isnan(np.asarray(jax.jit(function)(np.array([np.nan], np.float32)))).all()
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.5])
+def test_slopes_of_elu_do_not_cancel(alpha: float) -> None:
+    x = np.linspace(-80, 5, 401, dtype=np.float32)
+    wanted = np.where(x > 0, 1, alpha * np.exp(x.astype(np.float64)))
+    twice = np.where(x > 0, 0, alpha * np.exp(x.astype(np.float64)))
+    slope = jax.grad(lambda x: jnp.sum(ipu.nn.elu(x, alpha)))
+    np.testing.assert_allclose(jax.jit(slope)(x), wanted, rtol=2e-6)
+    np.testing.assert_allclose(oracles.on_cpu(slope, x), wanted, rtol=2e-6)
+    curvature = jax.grad(lambda x: jnp.sum(slope(x)))
+    np.testing.assert_allclose(jax.jit(curvature)(x), twice, rtol=2e-6)
+
+
 @pytest.mark.parametrize("name", ["gelu", "hard_sigmoid", "swish", "relu", "leaky_relu", "elu"])
 def test_refusals(name: str) -> None:
     with pytest.raises(ipu.ConfigError, match=rf"\[nn\.{name}\] needs x of a float dtype; got int"):

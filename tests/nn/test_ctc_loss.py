@@ -101,12 +101,14 @@ def test_long_sequences_of_any_range_have_exact_gradients(scale: float, near: fl
     counts = np.array([20, 0, 1, 13], np.int32)
     lengths = np.array([60, 60, 1, 40], np.int32)
     logs = np.asarray(jax.nn.log_softmax(logits * scale, -1))
+
+    def loss(x: Any) -> Any:
+        return ctc_loss_with_log_probs(x, labels, lengths, counts)
+
     losses, gradient = jax.jit(
-        jax.value_and_grad(
-            lambda x: (lambda y: (y.sum(), y))(ctc_loss_with_log_probs(x, labels, lengths, counts)),
-            has_aux=True,
-        )
+        jax.value_and_grad(lambda x: (lambda y: (y.sum(), y))(loss(x)), has_aux=True)
     )(logs)
+    np.testing.assert_allclose(jax.jit(loss)(logs), losses[1], rtol=2e-7)  # no gradient is made
     for n in range(4):
         wanted = in_doubles(
             logs[: lengths[n], n].astype(np.float64), list(labels[n, : counts[n]]), 0
@@ -114,6 +116,21 @@ def test_long_sequences_of_any_range_have_exact_gradients(scale: float, near: fl
         assert losses[1][n] == pytest.approx(wanted[0], rel=2e-6)
         np.testing.assert_allclose(gradient[: lengths[n], n], wanted[1], atol=near)
         assert not gradient[lengths[n] :, n].any()
+
+
+def test_without_a_gradient_only_the_forward_recursion_runs() -> None:
+    logits, *integers = problem(32, 4, 8, 6)
+
+    def loss(x: Any) -> Any:
+        return ctc_loss(x, *integers)
+
+    def cycles(function: Any) -> float:
+        return float(jax.jit(function).lower(logits).compile().cost_analysis()["cycles"])
+
+    assert "ctc_loss_trained" not in str(jax.make_jaxpr(loss)(logits))
+    with_gradient = jax.value_and_grad(lambda x: loss(x).sum())
+    assert str(jax.make_jaxpr(with_gradient)(logits)).count("ipu_ctc_loss") == 1
+    assert cycles(loss) < 0.55 * cycles(with_gradient)
 
 
 def test_log_probabilities_have_their_own_gradient() -> None:

@@ -115,6 +115,49 @@ def test_sharded_programs_and_replicas() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "spec", "noise"),
+    [
+        ((64, 48), jax.P("a"), None),
+        ((64, 48), jax.P(None, "b"), None),
+        ((64, 48), jax.P("b", "a"), (64, 1)),
+        ((64, 48), jax.P("b", "a"), (1, 48)),
+        ((7, 1031), jax.P(None, ("a", "b")), None),
+        ((5, 3, 9), jax.P("a", None, "b"), None),
+        ((5, 9, 4), jax.P(None, "a", "b"), (5, 1, 4)),
+        ((4,), jax.P(("b", "a")), None),
+        ((4, 4), jax.P(None, ("a", "b")), None),
+    ],
+)
+def test_devices_make_their_part_of_the_mask(
+    shape: tuple[int, ...], spec: jax.P, noise: tuple[int, ...] | None
+) -> None:
+    """Blocks, with and without padding, equal those of one device, in the gradient too."""
+    mesh = jax.sharding.Mesh(np.reshape(jax.devices("ipu")[:4], (2, 2)), ("a", "b"))
+    sharding = jax.NamedSharding(mesh, spec)
+    x = np.random.default_rng(2).uniform(1, 2, shape).astype(np.float32)
+
+    def both(x: Any) -> Any:
+        y, back = jax.vjp(lambda x: dropped(x, noise_shape=noise), x)
+        return y, back(jnp.sin(x))[0]
+
+    wanted = jax.jit(both)(x)
+    step = jax.jit(lambda x: both(jax.lax.with_sharding_constraint(x, sharding)))
+    found = step(jax.device_put(x, jax.NamedSharding(mesh, jax.P())))
+    np.testing.assert_array_equal(found[0], wanted[0])
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-6)
+    assert (np.asarray(found[0]) == 0).any() or 0.75 ** np.size(x) > 0.01
+
+
+def test_sharded_masks_need_no_whole_array() -> None:
+    """What a device moves and keeps is a block: nothing is gathered."""
+    mesh = jax.make_mesh((4,), ("a",), devices=jax.devices("ipu")[:4])
+    x = jax.ShapeDtypeStruct((4096, 64), np.float32, sharding=jax.NamedSharding(mesh, jax.P("a")))
+    compiled = jax.jit(lambda x: dropped(x)).lower(x).compile()
+    assert "all_gather" not in compiled.as_text()
+    assert compiled.memory_analysis().output_size_in_bytes == 4096 * 64
+
+
+@pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda: dropped(X, rate=1.0), "got rate=1.0"),

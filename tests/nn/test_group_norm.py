@@ -103,8 +103,11 @@ def test_transformations(name: str) -> None:
     x = normal(3, 4, 6)
     arguments = (x, GAMMA, BETA)
     wanted = oracles.on_cpu(PROGRAMS[name](plain_loss), *arguments)
-    oracles.assert_close(jax.jit(PROGRAMS[name](loss))(*arguments), wanted, 2e-5, 2e-5)
-    oracles.assert_close(oracles.on_cpu(PROGRAMS[name](loss), *arguments), wanted, 2e-5, 2e-5)
+    # Over 300 draws, results of order two, up to 130 large, differ by up to 1.7 times 2e-5: both
+    # sides round in float32, where rows of small variance cancel.
+    bound = 5e-5 if name == "order two" else 2e-5
+    oracles.assert_close(jax.jit(PROGRAMS[name](loss))(*arguments), wanted, bound, bound)
+    oracles.assert_close(oracles.on_cpu(PROGRAMS[name](loss), *arguments), wanted, bound, bound)
 
 
 def test_gradient_of_groups_against_differences() -> None:

@@ -6,6 +6,7 @@ import json
 import random
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -146,6 +147,21 @@ def test_a_run_that_takes_too_long_is_cancelled(tmp_path: Path):
         run.result()
 
 
+def test_a_file_has_a_time_out_for_sessions_without_one(tmp_path: Path):
+    def long(x):
+        return lax.while_loop(lambda s: s[0] < 10**9, lambda s: (s[0] + 1, s[1] * x), (0, x))
+
+    x = np.ones(3, np.float32)
+    replace(ipu.precompile(long, x), timeout=0.02).save(tmp_path / "a")
+    with pytest.raises(ipu.SessionTimeoutError, match="was cancelled"):
+        ipu.runtime.Session(tmp_path / "a").run(x)
+    session = ipu.runtime.Session(tmp_path / "a", timeout=60)
+    run = session.submit(x)
+    with pytest.raises(ipu.SessionTimeoutError, match="Wait again"):
+        run.result(0.1)
+    session.close()
+
+
 def test_many_threads(file: Path):
     session = ipu.runtime.Session(file)
     batcher = session.batcher(delay=2e-3)
@@ -269,7 +285,7 @@ def test_programs_of_jit_that_call_python_are_refused(tmp_path: Path):
     x = jnp.ones(3)
     sealed = jax.jit(noisy).lower(x).compile()._executable.xla_executable.serialize()
     sealed = sealed[sealed.index(b"IPUJAXEX") :]
-    leaf = ("x", "float32", (3,), 0, False)
+    leaf = ("x", "float32", (3,), 0, False, (), ())
     structure = json.dumps({"parameters": ["x"], "arguments": [0], "result": 0})
     embedded.write_package(
         str(tmp_path / "a"), "noisy", structure, [leaf], [leaf], [], [], [], sealed, []

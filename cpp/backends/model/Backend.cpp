@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "backends/model/Faults.hpp"
 #include "backends/model/Program.hpp"
 #include "engine/Machine.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/Copy.hpp"
+#include "runtime/Faults.hpp"
 
 // The IPU Model.
 namespace ipujax::runtime {
@@ -37,12 +37,12 @@ std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed) {
 }
 
 void injectFault(std::string_view kind, std::uint64_t at_run, std::string_view program) {
-  model::Faults::shared().inject(kind, at_run, program);
+  Faults::shared().inject(kind, at_run, program);
 }
 
-void clearFaults() { model::Faults::shared().clear(); }
+void clearFaults() { Faults::shared().clear(); }
 
-void resetDevices(Recovery recovery) { model::Faults::shared().reset(recovery); }
+void resetDevices(Recovery recovery) { Faults::shared().reset(recovery); }
 
 void releaseThreadMemory() { engine::Workspace::release(); }
 

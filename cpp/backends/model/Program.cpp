@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/model/Faults.hpp"
 #include "engine/HostCallbacks.hpp"
+#include "runtime/Faults.hpp"
 #include "runtime/HostCallbacks.hpp"
 
 namespace ipujax::model {
@@ -47,7 +47,7 @@ class Session final : public runtime::Session {
       : session_(std::move(image), std::move(memories)), last_run_(std::move(last_run)) {}
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override {
-    Faults::shared().beginRun(session_.image().signature.name);
+    runtime::Faults::shared().failRun(session_.image().signature.name);
     arrays_.clear();
     for (const auto& replica : replicas) arrays_.push_back({replica.inputs, replica.outputs});
     if (callbacks) {

@@ -9,6 +9,7 @@
 #include "backends/poplar/Program.hpp"
 #include "poplar/Target.hpp"
 #include "poplar/Version.hpp"
+#include "runtime/Faults.hpp"
 
 // Any library with Poplar's API, Graphcore's or the folder made of the IPU Model.
 namespace ipujax::runtime {
@@ -40,17 +41,19 @@ std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed) {
   return std::make_shared<const poplar_backend::Program>(poplar_backend::Container::open(sealed));
 }
 
-void injectFault(std::string_view, std::uint64_t, std::string_view) {
-  throw NotSupportedError(
-      "[testing.inject] needs the IPU Model; got hardware, which fails by itself. Unset "
-      "IPUJAX_EXTENSION.");
+// Poplar's own simulated errors, which the session that is to fail inserts into its engine.
+void injectFault(std::string_view kind, std::uint64_t at_run, std::string_view program) {
+  Faults::shared().inject(kind, at_run, program);
 }
 
-void clearFaults() {}
+void clearFaults() { Faults::shared().clear(); }
 
-void resetDevices(Recovery) {
-  throw NotSupportedError(
-      "[reset_device] needs the IPU Model; got devices of a Poplar SDK. Use gc-reset.");
+void resetDevices(Recovery recovery) {
+  if (!Faults::shared().isInUse())
+    throw NotSupportedError(
+        "[reset_device] needs the IPU Model, or errors that testing.inject made; got devices of a "
+        "Poplar SDK. Use gc-reset.");
+  Faults::shared().reset(recovery);
 }
 
 void releaseThreadMemory() {}

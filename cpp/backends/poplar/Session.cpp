@@ -9,6 +9,7 @@
 
 #include "poplar/exceptions.hpp"
 #include "runtime/DeviceError.hpp"
+#include "runtime/Faults.hpp"
 #include "runtime/FloatEnvironment.hpp"
 
 namespace ipujax::poplar_backend {
@@ -29,6 +30,43 @@ runtime::Recovery recoveryOf(poplar::RecoveryAction action) {
       return runtime::Recovery::kPartitionReset;
   }
 }
+
+/// The code whose simulated error is repaired by what repairs the fault.
+poplar::ErrorCode codeOf(runtime::Fault fault) {
+  switch (fault) {
+    case runtime::Fault::kLinkError:
+      return poplar::ErrorCode::LINK_DOWN;
+    case runtime::Fault::kHostLinkTimeout:
+      return poplar::ErrorCode::HOST_LINK_DOWN;
+    case runtime::Fault::kEcc:
+      return poplar::ErrorCode::MEMORY_ERROR;
+    case runtime::Fault::kExchangeParity:
+      return poplar::ErrorCode::IPUSOFTERR;
+    case runtime::Fault::kPower:
+      break;
+  }
+  return poplar::ErrorCode::IPU_MEMORY_FAILURE;
+}
+
+/// The next run of an engine fails if a fault is due; none is left for a later one.
+class SimulatedError {
+ public:
+  SimulatedError(poplar::Engine& engine, const std::string& program) : engine_(engine) {
+    const auto fault = runtime::Faults::shared().beginRun(program);
+    if (!fault) return;
+    engine_.insertSimulatedError(codeOf(*fault), poplar::ErrorLocation(0));
+    is_inserted_ = true;
+  }
+  ~SimulatedError() {
+    if (is_inserted_) engine_.clearSimulatedErrors();
+  }
+  SimulatedError(const SimulatedError&) = delete;
+  SimulatedError& operator=(const SimulatedError&) = delete;
+
+ private:
+  poplar::Engine& engine_;
+  bool is_inserted_ = false;
+};
 
 /// Data come and go when the program asks: nothing is fetched ahead, as the next run's arrays are
 /// not known yet.
@@ -212,6 +250,7 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   callbacks_ = callbacks;
   std::exception_ptr error;
   try {
+    const SimulatedError simulated(engine_, program_->signature().name);
     fillRemoteBuffers();
     engine_.run(0);
     readRemoteBuffers();

@@ -7,8 +7,11 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
+
+#include "engine/build/LiveTable.hpp"
 
 namespace ipujax::engine::build {
 namespace {
@@ -17,28 +20,55 @@ constexpr unsigned kMostLevels = 10;
 constexpr std::uint64_t kGapsAllowed = 100;   ///< one part in 100: no other order is tried
 constexpr std::uint64_t kWideAlignment = 16;  ///< of what is read 16 bytes at a time
 
+std::uint64_t lastTime(const std::vector<Block>& blocks) {
+  std::uint64_t last = 0;
+  for (const Block& block : blocks)
+    if (!block.live->empty()) last = std::max(last, block.live->back().end);
+  return last;
+}
+
 /// Segments that have an address, in a binary tree over time: each in the smallest node that has
 /// all of it. What is live in a time is in nodes that meet that time. It has about a leaf for each
 /// block: more would only be empty.
 class PlacedSegments {
  public:
-  PlacedSegments(std::uint64_t last, std::size_t num_blocks)
-      : levels_(std::clamp(static_cast<unsigned>(std::bit_width(num_blocks)), 1U, kMostLevels)) {
+  explicit PlacedSegments(const std::vector<Block>& blocks)
+      : blocks_(blocks),
+        levels_(std::clamp(static_cast<unsigned>(std::bit_width(blocks.size())), 1U, kMostLevels)),
+        met_by_(blocks.size(), blocks.size()) {
+    const std::uint64_t last = lastTime(blocks);
     while (last >> shift_ >> (levels_ - 1) != 0) ++shift_;
     while (levels_ > 1 && last >> shift_ >> (levels_ - 2) == 0) --levels_;
     for (unsigned level = 0; level < levels_; ++level)
       nodes_[level].resize(std::size_t{1} << (levels_ - 1 - level));
   }
 
-  void add(const Segment& live, std::uint32_t block) {
-    const std::uint64_t differs = live.begin >> shift_ ^ live.end >> shift_;
-    const auto level = static_cast<unsigned>(std::bit_width(differs));
-    nodes_[level][live.begin >> shift_ >> level].push_back({live, block});
+  void add(std::size_t block) {
+    for (const Segment& live : *blocks_[block].live) {
+      const std::uint64_t differs = live.begin >> shift_ ^ live.end >> shift_;
+      const auto level = static_cast<unsigned>(std::bit_width(differs));
+      nodes_[level][live.begin >> shift_ >> level].push_back(
+          {live, static_cast<std::uint32_t>(block)});
+    }
   }
 
-  /// Calls fn(block) for what is live at some time of a segment.
+  /// Calls fn(other) once for each that is live at some time with the block.
   template <class F>
-  void forEach(const Segment& live, const F& fn) const {
+  void forEach(std::size_t block, const F& fn) {
+    for (const Segment& live : *blocks_[block].live)
+      forEachAt(live, [&](std::uint32_t other) {
+        if (std::exchange(met_by_[other], block) != block) fn(other);
+      });
+  }
+
+ private:
+  struct Entry {
+    Segment live;
+    std::uint32_t block;
+  };
+
+  template <class F>
+  void forEachAt(const Segment& live, const F& fn) const {
     for (unsigned level = 0; level < levels_; ++level) {
       const auto& nodes = nodes_[level];
       const std::uint64_t last = live.end >> shift_ >> level;
@@ -48,55 +78,39 @@ class PlacedSegments {
     }
   }
 
- private:
-  struct Entry {
-    Segment live;
-    std::uint32_t block;
-  };
+  const std::vector<Block>& blocks_;
   unsigned shift_ = 0;
   unsigned levels_;
   std::array<std::vector<std::vector<Entry>>, kMostLevels> nodes_;
+  std::vector<std::size_t> met_by_;  ///< the last block that met each
 };
 
-std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
+/// Blocks that have an address, as bits: where there is a table of what is live with what.
+class PlacedBits {
+ public:
+  PlacedBits(const LiveTable& table, std::size_t num_blocks)
+      : table_(table), placed_((num_blocks + 63) / 64) {}
 
-std::uint64_t lastTime(const std::vector<Block>& blocks) {
-  std::uint64_t last = 0;
-  for (const Block& block : blocks)
-    if (!block.live->empty()) last = std::max(last, block.live->back().end);
-  return last;
-}
+  void add(std::size_t block) { placed_[block / 64] |= std::uint64_t{1} << block % 64; }
+
+  /// Calls fn(other) once for each that is live at some time with the block.
+  template <class F>
+  void forEach(std::size_t block, const F& fn) const {
+    const auto live = table_.liveWith(block);
+    for (std::size_t w = 0; w < placed_.size(); ++w)
+      for (std::uint64_t rest = live[w] & placed_[w]; rest != 0; rest &= rest - 1)
+        fn(static_cast<std::uint32_t>(w * 64) + static_cast<std::uint32_t>(std::countr_zero(rest)));
+  }
+
+ private:
+  const LiveTable& table_;
+  std::vector<std::uint64_t> placed_;
+};
 
 std::uint64_t lengthOf(const std::vector<Segment>& live) {
   std::uint64_t length = 0;
   for (const Segment& segment : live) length += segment.end - segment.begin + 1;
   return length;
-}
-
-/// Most bytes that are live at one time: no addresses need less.
-std::uint64_t mostLive(const std::vector<Block>& blocks, std::uint64_t alignment) {
-  struct Change {
-    std::uint64_t time;
-    std::uint64_t bytes;  ///< in two's complement
-  };
-  std::vector<Change> changes;
-  for (const Block& block : blocks) {
-    const std::uint64_t bytes = roundedUp(block.bytes, alignment);
-    for (const Segment& live : *block.live) {
-      changes.push_back({live.begin, bytes});
-      changes.push_back({live.end + 1, -bytes});
-    }
-  }
-  // What ends comes first: as unsigned numbers, negative ones are the largest.
-  std::ranges::sort(changes, [](const Change& a, const Change& b) {
-    return a.time != b.time ? a.time < b.time : a.bytes > b.bytes;
-  });
-  std::uint64_t now = 0;
-  std::uint64_t most = 0;
-  for (const Change& change : changes) most = std::max(most, now += change.bytes);
-  return most;
 }
 
 /// For each block those that it shares no memory element with.
@@ -128,17 +142,23 @@ class Partners {
 class Allocator {
  public:
   Allocator(std::vector<Block>& blocks, const TileMemory& memory,
-            const std::vector<BlockPair>& apart)
+            const std::vector<BlockPair>& apart, const LiveTable* table)
       : blocks_(blocks),
         memory_(memory),
-        last_(lastTime(blocks)),
+        table_(table),
         partners_(blocks.size(), memory.hasElements() ? apart : std::vector<BlockPair>()) {}
 
   /// Each at the lowest address that is free for all of its life; stops once `enough` is needed.
   std::uint64_t inOrder(const std::vector<std::size_t>& order,
                         std::uint64_t enough = std::numeric_limits<std::uint64_t>::max()) {
-    PlacedSegments placed(last_, blocks_.size());
-    met_by_.assign(blocks_.size(), blocks_.size());
+    if (table_) return inOrder(order, enough, PlacedBits(*table_, blocks_.size()));
+    return inOrder(order, enough, PlacedSegments(blocks_));
+  }
+
+ private:
+  template <class Placed>
+  std::uint64_t inOrder(const std::vector<std::size_t>& order, std::uint64_t enough,
+                        Placed placed) {
     kept_from_.assign(blocks_.size(), blocks_.size());
     tops_ = {memory_.first, memory_.first};
     for (const std::size_t i : order) {
@@ -146,32 +166,29 @@ class Allocator {
       collectTaken(placed, i);
       place(i);
       if (tops_.needed(memory_) >= enough) break;
-      for (const Segment& live : *blocks_[i].live) placed.add(live, static_cast<std::uint32_t>(i));
+      placed.add(i);
     }
     return tops_.needed(memory_);
   }
 
- private:
   std::uint64_t bytesOf(std::size_t block) const {
     return roundedUp(blocks_[block].bytes, memory_.alignment);
   }
 
   /// Addresses that a block cannot have: of those live with it, up to the ends of their elements
   /// for those that it shares none with.
-  void collectTaken(const PlacedSegments& placed, std::size_t block) {
+  template <class Placed>
+  void collectTaken(Placed& placed, std::size_t block) {
     taken_.clear();
     for (const std::uint32_t other : partners_.of(block)) kept_from_[other] = block;
-    for (const Segment& live : *blocks_[block].live) {
-      placed.forEach(live, [&](std::uint32_t other) {
-        if (std::exchange(met_by_[other], block) == block) return;
-        const std::uint64_t from = blocks_[other].offset;
-        const std::uint64_t to = from + bytesOf(other);
-        if (kept_from_[other] == block)
-          taken_.emplace_back(elementOf(from).first, elementOf(to - 1).second);
-        else
-          taken_.emplace_back(from, to);
-      });
-    }
+    placed.forEach(block, [&](std::uint32_t other) {
+      const std::uint64_t from = blocks_[other].offset;
+      const std::uint64_t to = from + bytesOf(other);
+      if (kept_from_[other] == block)
+        taken_.emplace_back(elementOf(from).first, elementOf(to - 1).second);
+      else
+        taken_.emplace_back(from, to);
+    });
     std::ranges::sort(taken_);
   }
 
@@ -227,10 +244,9 @@ class Allocator {
 
   std::vector<Block>& blocks_;
   const TileMemory& memory_;
-  std::uint64_t last_;
+  const LiveTable* table_;  ///< none where there are too many blocks
   Partners partners_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  ///< addresses
-  std::vector<std::size_t> met_by_;                             ///< the last block that met each
   std::vector<std::size_t> kept_from_;  ///< the last that shares no element with each
   Tops tops_{};
 };
@@ -238,9 +254,11 @@ class Allocator {
 }  // namespace
 
 std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,
-                       const std::vector<BlockPair>& apart) {
-  const std::uint64_t least = mostLive(blocks, memory.alignment);
-  Allocator allocator(blocks, memory, apart);
+                       const std::vector<BlockPair>& apart, std::size_t most_in_table) {
+  std::optional<LiveTable> table;
+  if (blocks.size() <= most_in_table) table.emplace(blocks, memory.alignment);
+  const std::uint64_t least = table ? table->mostLive() : mostLive(blocks, memory.alignment);
+  Allocator allocator(blocks, memory, apart, table ? &*table : nullptr);
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater{}, [&](auto i) { return blocks[i].bytes; });

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -33,12 +34,20 @@ struct TileMemory {
   bool hasElements() const { return element_bytes > 0 && interleaved < end; }
 };
 
+inline std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// Up to so many blocks, a table says which are live together; it has a bit for each pair.
+constexpr std::size_t kMostInTable = 2048;
+
 /// Gives blocks that are live at one time addresses apart, each a multiple of `alignment`: the
 /// largest first, at the lowest address that is free for all of its life and meets what vertices
 /// need of elements; where that leaves gaps, other orders if they are better.
 /// Returns the bytes that are needed: up to the highest address, less what is free at the end of
 /// the memory that is not interleaved, unless the highest address is past the end.
 std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,
-                       const std::vector<BlockPair>& apart = {});
+                       const std::vector<BlockPair>& apart = {},
+                       std::size_t most_in_table = kMostInTable);
 
 }  // namespace ipujax::engine::build

@@ -1,5 +1,6 @@
 #include "engine/codelets/CodeletBuild.hpp"
 
+#include <functional>
 #include <vector>
 
 #include "engine/Errors.hpp"
@@ -7,6 +8,7 @@
 #include "engine/codelets/BracedAssignments.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/WorkerCalls.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -46,18 +48,36 @@ bool tellsOfWrite(const std::string& message) {
 }
 
 /// Elements of inputs are constant, unless a source compiles only with others and writes none.
-void compileAsItIs(const std::string& source, const std::string& object, const std::string& flags) {
+/// `compiles` takes the flag that says which.
+void compileInputs(const std::function<void(const char* inputs)>& compiles) {
   try {
-    return compile(source, object, flags, "-DIPUJAX_CONST_INPUTS");
+    return compiles("-DIPUJAX_CONST_INPUTS");
   } catch (const graph_program_compilation_error& error) {
     const std::string message = error.what();
     try {
-      compile(source, object, flags, "-UIPUJAX_CONST_INPUTS");
+      compiles("-UIPUJAX_CONST_INPUTS");
     } catch (const graph_program_compilation_error&) {
       throw error;  // it is of something else
     }
     if (tellsOfWrite(message)) throw;
   }
+}
+
+/// As it is; or with calls in the place of assembly that starts workers, and what else of the IPU
+/// headers have that are found by -I.
+void compileAsItIs(const std::string& source, const std::string& object, const std::string& flags) {
+  try {
+    return compileInputs([&](const char* inputs) { compile(source, object, flags, inputs); });
+  } catch (const graph_program_compilation_error& error) {
+    if (!isOfTheDevice(error.what())) throw;
+  }
+  writeFile(source, withWorkersHeader(readFile(source)));
+  const std::string preprocessed = source + ".ii";
+  compileInputs([&](const char* inputs) {
+    runCompiler(kAddCodelets, {"-E", inputs, source, "-o", preprocessed}, flags);
+    writeFile(preprocessed, withWorkerCalls(withoutContexts(readFile(preprocessed))));
+    compile(preprocessed, object, flags, "-fpreprocessed");
+  });
 }
 
 void compileOne(const std::string& source, const std::string& object, const std::string& flags) {

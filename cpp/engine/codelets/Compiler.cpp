@@ -132,9 +132,11 @@ void runLinker(const char* where, const std::vector<std::string>& arguments) {
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Finished finished = run(where, command);
   if (finished.exit_code == 0) return;
-  throw link_error(std::string("[") + where +
-                   "] needs a definition of every function that codelets call; the linker said:\n" +
-                   finished.output + "Add the source that defines it, too.");
+  throw link_error(
+      std::string("[") + where +
+          "] needs a definition of every function that codelets call; the linker said:\n" +
+          finished.output + "Add the source that defines it, too.",
+      finished.output);
 }
 
 }  // namespace ipujax::engine

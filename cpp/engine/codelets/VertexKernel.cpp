@@ -12,6 +12,7 @@
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/VertexStep.hpp"
 
 // The kernel that runs vertices: see VertexLowering.cpp for its attributes.
 namespace ipujax::engine {
@@ -312,10 +313,22 @@ std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
   return std::make_unique<VertexKernel>(step);
 }
 
+/// Of each vertex a number, the index of a type, and a tile.
+void checkPlaced(StepCheck& check) {
+  const auto& placed = check.integers(kPlacedVertices);
+  const auto& types = check.text("types");
+  const auto num_types = std::count(types.begin(), types.end(), '\n');
+  bool holds = placed.size() % 3 == 0;
+  for (std::size_t i = 0; holds && i < placed.size(); i += 3)
+    holds = placed[i + 1] >= 0 && placed[i + 1] < num_types && placed[i + 2] >= 0;
+  check.need(holds, "vertices of its types on tiles");
+}
+
 /// What the integers mean only the codelets' table tells: the Decoder holds them to it.
 void checkVertices(StepCheck& check) {
   for (const char* name : {"unit", "flags", "types"}) check.text(name);
   check.integers("vertices");
+  checkPlaced(check);
   for (std::size_t i = 0; i < check.numOperands(); ++i) {
     const auto operand = check.anyAccess(i).isContiguous();
     check.need(operand->access != Access::kWrite, "operands that keep their values");

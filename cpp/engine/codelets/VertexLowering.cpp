@@ -72,7 +72,7 @@ class Lowering {
     integers_.push_back(store_.num_steps++);
   }
 
-  void add(const VertexRecord& vertex) {
+  void add(unsigned id, const VertexRecord& vertex) {
     const IpujaxCodelet& codelet = library_->codelet(vertex.type);
     if (!vertex.tile) {
       throw invalid_tile_mapping("[Execute] needs every vertex on a tile; got a " + vertex.type +
@@ -83,6 +83,9 @@ class Lowering {
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
     integers_.push_back(*vertex.tile);
+    for (const std::int64_t part :
+         {std::int64_t{id}, typeIndex(vertex.type), std::int64_t{*vertex.tile}})
+      placed_.push_back(part);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     costs_.add(vertex, codelet, largest_edge_);
   }
@@ -102,6 +105,7 @@ class Lowering {
     node->step.attributes.set("flags", store_.files[file_].flags);
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
+    node->step.attributes.set(kPlacedVertices, std::move(placed_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
     std::vector<ProgramNodePtr> nodes;
     if (!before_->children.empty()) nodes.push_back(before_);
@@ -282,6 +286,7 @@ class Lowering {
   std::shared_ptr<ProgramNode> before_, after_;
   std::vector<std::string> types_;
   Attributes::Integers integers_;
+  Attributes::Integers placed_;
   std::map<std::uint32_t, Operand> operand_of_;
   std::vector<std::uint32_t> order_;
   VertexCosts costs_;
@@ -302,7 +307,7 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
       const VertexRecord& vertex = store.vertices[v];
       by_unit
           .try_emplace({vertex.file, vertex.half_mode}, graph, debug, vertex.file, vertex.half_mode)
-          .first->second.add(vertex);
+          .first->second.add(v, vertex);
     }
   }
   std::vector<ProgramNodePtr> nodes;

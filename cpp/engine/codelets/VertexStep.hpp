@@ -1,8 +1,25 @@
 #pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/Step.hpp"
 
 namespace ipujax::engine {
 
 /// The attribute of a step of vertices that read their tile's clock: RunContext::cycles is set.
 constexpr const char* kReadsCycles = "reads_cycles";
+/// The attribute for reports: of each vertex its number in the graph, type (index into "types") and
+/// tile.
+constexpr const char* kPlacedVertices = "placed";
+
+struct PlacedVertex {
+  std::int64_t id;  ///< in the graph
+  std::string type;
+  std::int64_t tile;
+};
+
+/// Those that a step runs, in its order; none of a step that is no codelets'.
+std::vector<PlacedVertex> placedVertices(const StepDesc& step);
 
 }  // namespace ipujax::engine

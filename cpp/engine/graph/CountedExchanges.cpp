@@ -27,8 +27,12 @@ CountedExchanges::Turn CountedExchanges::between(Turn from, Turn to) const {
 }
 
 std::uint32_t CountedExchanges::turn(std::uint32_t tile, Turn by) const {
-  const std::uint32_t ipu = (tile / tiles_per_ipu_ + by.ipus) % num_ipus_;
-  return ipu * tiles_per_ipu_ + (tile % tiles_per_ipu_ + by.tiles) % tiles_per_ipu_;
+  std::uint32_t ipu = tile / tiles_per_ipu_;
+  std::uint32_t on_ipu = tile - ipu * tiles_per_ipu_ + by.tiles;
+  ipu += by.ipus;
+  if (ipu >= num_ipus_) ipu -= num_ipus_;
+  if (on_ipu >= tiles_per_ipu_) on_ipu -= tiles_per_ipu_;
+  return ipu * tiles_per_ipu_ + on_ipu;
 }
 
 const CountedExchanges::Turned& CountedExchanges::turned(const TileMapPtr& map) {
@@ -91,6 +95,10 @@ void CountedExchanges::add(MovedBytes& sum, const std::vector<Variable>& variabl
   const Counted& known = found->second;
   const Turn by = between(known.begin, begin);
   const auto add = [&](std::vector<double>& all, const std::vector<double>& more) {
+    if (all.empty() && by == Turn()) {
+      all = more;
+      return;
+    }
     for (std::uint32_t tile = 0; tile < more.size(); ++tile) {
       if (more[tile] == 0) continue;
       const std::uint32_t at = turn(tile, by);

@@ -1,6 +1,7 @@
 #include "engine/graph/Exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -99,7 +100,13 @@ bool isGrouped(const std::vector<T>& all, const KeyOf& keyOf) {
 }
 
 double mostOf(const std::vector<double>& by_tile) {
-  return by_tile.empty() ? 0 : *std::ranges::max_element(by_tile);
+  // Several at once: each of them would wait for the one before.
+  std::array<double, 8> most{};
+  std::size_t tile = 0;
+  for (; tile + most.size() <= by_tile.size(); tile += most.size())
+    for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], by_tile[tile + i]);
+  for (; tile < by_tile.size(); ++tile) most[0] = std::max(most[0], by_tile[tile]);
+  return std::ranges::max(most);
 }
 
 }  // namespace
@@ -344,14 +351,14 @@ void ExchangeCount::add(const ViewPtr& from, const ViewPtr& to) {
 }
 
 Exchange ExchangeCount::result() const {
-  double landed = 0;
-  const auto at = [](const std::vector<double>& bytes, std::size_t tile) {
-    return tile < bytes.size() ? bytes[tile] : 0;
-  };
   const auto& [total, received, sent, kept] = moved_;
-  for (std::size_t tile = 0; tile < std::max(received.size(), kept.size()); ++tile)
-    landed = std::max(landed, at(received, tile) + at(kept, tile));
-  return {total, mostOf(received), mostOf(sent), mostOf(kept), landed};
+  const double most_received = mostOf(received);
+  const double most_kept = mostOf(kept);
+  double landed = std::max(most_received, most_kept);  // of tiles that one of the two has none of
+  if (most_kept > 0)
+    for (std::size_t tile = 0; tile < std::min(received.size(), kept.size()); ++tile)
+      landed = std::max(landed, received[tile] + kept[tile]);
+  return {total, most_received, mostOf(sent), most_kept, landed};
 }
 
 Exchange exchangeBetween(const GraphScope& graph, const ViewPtr& from, const ViewPtr& to) {

@@ -30,9 +30,14 @@ std::size_t TileMap::behind(std::uint64_t element) const {
 
 std::uint64_t ipusOf(const TileMap& map, unsigned tiles_per_ipu) {
   std::uint64_t ipus = 0;
+  std::uint32_t first = 0;  // of the IPU that the last region was on
+  std::uint32_t num = 0;
   for (const auto& region : map.regions) {
-    if (region.tile != TileMap::kUnmapped)
-      ipus |= std::uint64_t{1} << std::min(region.tile / tiles_per_ipu, 63u);
+    if (region.tile - first < num || region.tile == TileMap::kUnmapped) continue;
+    const std::uint32_t ipu = region.tile / tiles_per_ipu;
+    ipus |= std::uint64_t{1} << std::min(ipu, 63u);
+    first = ipu * tiles_per_ipu;
+    num = tiles_per_ipu;
   }
   return ipus;
 }
@@ -78,9 +83,22 @@ TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& ti
   const std::uint64_t used = linearTilesUsed(elements, tiles.size(), division);
   std::vector<TileMap::Region> regions;
   regions.reserve(used);
-  for (std::uint64_t t = 0; t < used && elements > 0; ++t)
-    regions.push_back(
-        {std::min(t * num_grains / used * grain, elements), tiles[(start + t) % tiles.size()]});
+  // Tile t begins at grain t * num_grains / used: the quotient goes on with its remainder.
+  const std::uint64_t step = num_grains / used;
+  const std::uint64_t step_rest = num_grains % used;
+  std::uint64_t begin = 0;
+  std::uint64_t rest = 0;
+  std::size_t at = start % tiles.size();
+  for (std::uint64_t t = 0; t < used && elements > 0; ++t) {
+    regions.push_back({std::min(begin * grain, elements), tiles[at]});
+    begin += step;
+    rest += step_rest;
+    if (rest >= used) {
+      rest -= used;
+      ++begin;
+    }
+    if (++at == tiles.size()) at = 0;
+  }
   return tileMapOf(elements, std::move(regions));
 }
 

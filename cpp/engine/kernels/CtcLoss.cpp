@@ -11,9 +11,10 @@
 #include "engine/simd/Isa.hpp"
 
 /// The host kernel "popnn.ctc_loss": log-probabilities [T, B, C], labels [B, L], data lengths and
-/// label lengths [B], as unsigned integers; written: losses [B] and gradients [T, B, C].
-/// Attributes: `blank`, and `softmax`: gradients are those of the logits. Sums are of probabilities
-/// where the range of doubles suffices (CtcScaled), and of logarithms elsewhere.
+/// label lengths [B], as unsigned integers; written: losses [B] and, with `gradient`, gradients
+/// [T, B, C]. Attributes: `blank`, `gradient`, and `softmax`: gradients are those of the logits.
+/// Sums are of probabilities where the range of doubles suffices (CtcScaled), and of logarithms
+/// elsewhere.
 namespace ipujax::engine {
 namespace ctc {
 
@@ -38,6 +39,7 @@ class CtcLoss final : public Kernel {
         C(step.operands[0].shape[2]),
         L(step.operands[1].shape[1]),
         blank_(static_cast<std::uint32_t>(step.attributes.integer("blank"))),
+        with_gradient_(step.attributes.integer("gradient") != 0),
         with_softmax_(step.attributes.integer("softmax") != 0) {}
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
@@ -63,7 +65,7 @@ class CtcLoss final : public Kernel {
   void sequence(std::span<std::byte* const> p, std::int64_t b) const {
     const auto* data = reinterpret_cast<const float*>(p[0]) + b * C;
     auto* loss = reinterpret_cast<float*>(p[4]) + b;
-    auto* gradient = reinterpret_cast<float*>(p[5]) + b * C;
+    float* gradient = with_gradient_ ? reinterpret_cast<float*>(p[5]) + b * C : nullptr;
     const std::int64_t steps = std::min<std::int64_t>(at(p, 2, b), T),
                        labels = std::min<std::int64_t>(at(p, 3, b), L);
     const ctc::Problem problem{
@@ -79,18 +81,23 @@ class CtcLoss final : public Kernel {
         .gradient = gradient,
     };
     if (ctc::lossByProbabilities(problem)) {
-      for (std::int64_t t = steps; t < T; ++t) std::fill_n(gradient + t * B * C, C, 0.0f);
+      for (std::int64_t t = steps; with_gradient_ && t < T; ++t)
+        std::fill_n(gradient + t * B * C, C, 0.0f);
       return;
     }
     Workspace workspace;
-    States s;
+    States s{};
     s.steps = steps;
     s.n = 2 * labels + 1;
     prepare(p, b, data, s, workspace);
     const float total = forward(s);
     const bool possible = total > kLogZero / 2;
     *loss = possible ? -total : std::numeric_limits<float>::infinity();
-    const std::int64_t counted = possible ? s.steps : 0;
+    if (with_gradient_) differentiate(data, gradient, s, total, possible ? s.steps : 0);
+  }
+
+  void differentiate(const float* data, float* gradient, States& s, float total,
+                     std::int64_t counted) const {
     if (counted > 0) backward(s);
     for (std::int64_t t = 0; t < T; ++t) {
       float* to = gradient + t * B * C;
@@ -115,8 +122,8 @@ class CtcLoss final : public Kernel {
     s.back_skip = workspace.get<float>(s.n);
     s.row = workspace.get<float>(std::max(s.n, s.stride()));
     s.emit = workspace.get<float>(std::max<std::int64_t>(s.steps, 1) * s.n);
-    s.forward = workspace.get<float>((s.steps + 1) * s.stride());
-    s.back = workspace.get<float>((s.steps + 1) * s.stride());
+    s.forward = workspace.get<float>((with_gradient_ ? s.steps + 1 : 2) * s.stride());
+    if (with_gradient_) s.back = workspace.get<float>((s.steps + 1) * s.stride());
     for (std::int64_t i = 0; i < s.n; ++i) s.classes[i] = i % 2 ? at(p, 1, b * L + i / 2) : blank_;
     for (std::int64_t i = 0; i < s.n; ++i) {
       const bool skips = i >= 2 && s.classes[i] != blank_ && s.classes[i] != s.classes[i - 2];
@@ -137,7 +144,7 @@ class CtcLoss final : public Kernel {
     first[2] = 0.0f;
     const float* now = first;
     for (std::int64_t t = 0; t < s.steps; ++t) {
-      float* next = s.forward + t * s.stride();
+      float* next = s.forward + (with_gradient_ ? t : t % 2) * s.stride();
       next[0] = next[1] = kLogZero;
       ctc::loops().step(now + 2, s.skip, s.emit + t * s.n, next + 2, s.n);
       now = next;
@@ -166,11 +173,12 @@ class CtcLoss final : public Kernel {
 
   std::int64_t T, B, C, L;
   std::uint32_t blank_;
-  bool with_softmax_;
+  bool with_gradient_, with_softmax_;
 };
 
 void checkCtcLoss(StepCheck& check) {
-  check.operands(6);
+  const bool with_gradient = check.flag("gradient");
+  check.operands(with_gradient ? 6 : 5);
   check.flag("softmax");
   const auto data = check.read(0).hasRank(3).isOf(ElementType::kFloat).isContiguous();
   const std::int64_t B = data->shape[1], C = data->shape[2];
@@ -180,7 +188,7 @@ void checkCtcLoss(StepCheck& check) {
   for (const std::size_t lengths : {2, 3})
     check.read(lengths).isInteger().isOfBytes(4).isContiguous().hasShape(std::vector{B});
   check.written(4).isOf(ElementType::kFloat).isContiguous().hasShape(std::vector{B});
-  check.written(5).isOf(ElementType::kFloat).isContiguous().hasShapeOf(data);
+  if (with_gradient) check.written(5).isOf(ElementType::kFloat).isContiguous().hasShapeOf(data);
 }
 
 const RegisterKernel kCtcLoss{"popnn.ctc_loss", makeKernel<CtcLoss>, checkCtcLoss};

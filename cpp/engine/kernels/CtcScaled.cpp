@@ -19,9 +19,9 @@ class Scaled {
         T(problem.steps),
         L(problem.labels),
         rows_(workspace_.get<double>((problem.gradient ? T + 1 : 2) * rowSize())),
-        emitted_(workspace_.get<double>((problem.gradient ? T : 1) * emittedSize())),
+        emitted_(workspace_.get<double>((problem.gradient ? T : kStepsAtOnce) * emittedSize())),
         skip_(workspace_.get<double>(L + 1)),
-        logs_(workspace_.get<float>(L + 1)) {
+        logs_(workspace_.get<float>(kStepsAtOnce * emittedSize())) {
     for (std::int64_t k = 0; k <= L; ++k)
       skip_[k] = k > 0 && k < L && p_.label[k] != p_.blank && p_.label[k] != p_.label[k - 1];
   }
@@ -32,7 +32,7 @@ class Scaled {
     states.blank[0] = 1.0;
     states.label[0] = 0.0;
     for (std::int64_t t = 0; t < T; ++t) {
-      if (!emit(t)) return false;
+      if (t % kStepsAtOnce == 0 && !emit(t)) return false;
       const States next = row(t + 1);
       const StateWindow window = windowAt(t);
       const Extent extent = loops().forward(states, emittedAt(t), window, next);
@@ -51,6 +51,7 @@ class Scaled {
   }
 
  private:
+  static constexpr std::int64_t kStepsAtOnce = 16;
   // Two more of each kind, in front and behind.
   std::int64_t rowSize() const { return 2 * (L + 3); }
   std::int64_t emittedSize() const { return L + 2; }
@@ -60,19 +61,27 @@ class Scaled {
   }
   /// Of step t: the labels, a 0, and the blank.
   Emitted emittedAt(std::int64_t t) const {
-    const double* at = emitted_ + (p_.gradient ? t : 0) * emittedSize();
+    const double* at = emittedRow(t);
     return {at[L + 1], at, skip_};
   }
+  double* emittedRow(std::int64_t t) const {
+    return emitted_ + (p_.gradient ? t : t % kStepsAtOnce) * emittedSize();
+  }
 
-  bool emit(std::int64_t t) {
-    const float* logs = p_.logs + t * p_.stride;
-    for (std::int64_t k = 0; k < L; ++k)
-      logs_[k] = p_.label[k] < p_.classes ? logs[p_.label[k]] : 0.0f;
-    logs_[L] = logs[p_.blank];
-    double* at = emitted_ + (p_.gradient ? t : 0) * emittedSize();
-    const bool fits = loops().emit(logs_, at, L + 1) == 0;
-    at[L + 1] = at[L];
-    at[L] = 0.0;
+  /// Of the kStepsAtOnce steps from `begin`: exponentials of few would be slower.
+  bool emit(std::int64_t begin) {
+    const std::int64_t n = std::min(kStepsAtOnce, T - begin);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float* logs = p_.logs + (begin + i) * p_.stride;
+      float* to = logs_ + i * emittedSize();
+      for (std::int64_t k = 0; k < L; ++k)
+        to[k] = p_.label[k] < p_.classes ? logs[p_.label[k]] : 0.0f;
+      to[L] = 0.0f;
+      to[L + 1] = logs[p_.blank];
+    }
+    double* rows = emittedRow(begin);
+    const bool fits = loops().emit(logs_, rows, n * emittedSize()) == 0;
+    for (std::int64_t i = 0; i < n; ++i) rows[i * emittedSize() + L] = 0.0;
     return fits;
   }
 

@@ -41,6 +41,14 @@ poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
                           const std::vector<std::size_t>& shape, const char* what,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
+/// The losses [B] alone, of logits or of log-probabilities: the recursion forwards, of which no
+/// sums are kept. Otherwise as popnn::ctc::calcLossAndGradientLogits.
+poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
+                       const poplar::Tensor& data, const poplar::Tensor& labels,
+                       const poplar::Tensor& dataLengths, const poplar::Tensor& labelLengths,
+                       poplar::program::Sequence& prog, unsigned blankClass, const ctc::Plan& plan,
+                       bool areLogits, const poplar::DebugContext& debug);
+
 /// partialsType, availableMemoryProportion and planConstraints, which have no effect. Throws
 /// poplibs_error for what no plan can meet: no memory, a split into 0 parts or one of another name.
 void checkCtcOptions(const poplar::OptionFlags& options);

@@ -51,11 +51,31 @@ struct Matrices {
       return transposed ? to.transpose() : to;
     };
     Matrices made = *this;
+    if (together) {
+      const poplar::Tensor whole = copy(all());
+      const std::size_t n = Sizes(params).O;
+      made.gates = whole.slice(0, 2 * n, 1);
+      made.candidate = whole.slice(2 * n, 3 * n, 1);
+      return made;
+    }
     made.gates = copy(gates);
     made.candidate = copy(candidate);
     return made;
   }
+  /// Those of outputs alone, [O][2 * O] and [O][O], which one product of a step takes together
+  /// where the reset gate is behind it.
+  Matrices ofOutputs(const GruParams& params) const {
+    const Sizes s(params);
+    Matrices made = *this;
+    made.gates = gates.slice(s.I, s.I + s.O);
+    made.candidate = candidate.slice(s.I, s.I + s.O);
+    made.together = params.resetAfter;
+    return made;
+  }
+  /// Of both gates and the candidate.
+  poplar::Tensor all() const { return poplar::concat(gates, candidate, 1); }
   poplar::Tensor gates, candidate;
+  bool together = false;
 };
 
 inline GruParams withSteps(const GruParams& params, const poplar::Tensor& steps) {

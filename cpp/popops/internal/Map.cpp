@@ -1,6 +1,7 @@
 #include "popops/internal/Map.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
@@ -18,30 +19,24 @@ using ipujax::engine::StepSpec;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
 
+/// Whether both may have an element in common: not where their elements take turns, as the steps of
+/// a sequence do.
+bool mayMeet(const Tensor& a, const Tensor& b) {
+  const auto &x = *a.view(), &y = *b.view();
+  if (!x.isStrided() || !y.isStrided() || x.variable != y.variable) return a.intersectsWith(b);
+  std::int64_t distance = 0;
+  for (const auto* view : {&x, &y})
+    for (std::size_t d = 0; d < view->shape.size(); ++d)
+      if (view->shape[d] > 1) distance = std::gcd(distance, view->strides[d]);
+  const std::int64_t between = x.offset - y.offset;
+  return distance == 0 ? between == 0 : between % distance == 0;
+}
+
 struct Plan {
   ExprProgram program;
   std::vector<Tensor> inputs;  ///< of the program, of the common shape
   std::vector<std::size_t> shape;
 };
-
-std::vector<std::size_t> commonShape(const std::vector<Tensor>& ts) {
-  std::vector<std::size_t> shape;
-  for (const auto& t : ts) {
-    const auto& s = t.shape();
-    if (s.size() > shape.size()) shape.insert(shape.begin(), s.size() - shape.size(), 1);
-    const std::size_t lead = shape.size() - s.size();
-    for (std::size_t d = 0; d < s.size(); ++d) {
-      auto& common = shape[lead + d];
-      if (common == 1)
-        common = s[d];
-      else if (s[d] != 1 && s[d] != common)
-        throw poputil::poplibs_error("[popops::map] needs shapes that broadcast together; got " +
-                                     ts.front().shapeToString() + " and " + t.shapeToString() +
-                                     ". Reshape or broadcast an operand.");
-    }
-  }
-  return shape;
-}
 
 Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Tensor>& ts) {
   if (ts.empty() || exprs.empty())
@@ -53,7 +48,7 @@ Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Te
   Plan plan;
   std::vector<std::size_t> kept;
   plan.program = compileExpr(exprs, types).withoutUnusedInputs(kept);
-  plan.shape = commonShape(ts);
+  plan.shape = broadcastShape(ts);
   for (auto i : kept) {
     Tensor t = ts[i];
     t.broadcastToMatch(plan.shape);
@@ -97,6 +92,25 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
 }
 }  // namespace
 
+std::vector<std::size_t> broadcastShape(const std::vector<Tensor>& ts) {
+  std::vector<std::size_t> shape;
+  for (const auto& t : ts) {
+    const auto& s = t.shape();
+    if (s.size() > shape.size()) shape.insert(shape.begin(), s.size() - shape.size(), 1);
+    const std::size_t lead = shape.size() - s.size();
+    for (std::size_t d = 0; d < s.size(); ++d) {
+      auto& common = shape[lead + d];
+      if (common == 1)
+        common = s[d];
+      else if (s[d] != 1 && s[d] != common)
+        throw poputil::poplibs_error("[popops::map] needs shapes that broadcast together; got " +
+                                     ts.front().shapeToString() + " and " + t.shapeToString() +
+                                     ". Reshape or broadcast an operand.");
+    }
+  }
+  return shape;
+}
+
 std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                         const std::vector<Tensor>& ts, poplar::program::Sequence& prog,
                         const poplar::DebugContext& debugContext) {
@@ -133,7 +147,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
           out.elementType().toString() + ". Make it with addVariable.");
     const bool overlaps =
         std::any_of(plan.inputs.begin(), plan.inputs.end(),
-                    [&](const Tensor& in) { return in != out && in.intersectsWith(out); });
+                    [&](const Tensor& in) { return in != out && mayMeet(in, out); });
     targets.push_back(overlaps ? graph.clone(out, debugContext) : out);
   }
   emitMap(graph, plan, targets, prog, debugContext, cycles);

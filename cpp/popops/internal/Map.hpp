@@ -9,6 +9,9 @@
 
 namespace popops::internal {
 
+/// The shape that tensors broadcast to by numpy's rules. Throws poplibs_error where they do not.
+std::vector<std::size_t> broadcastShape(const std::vector<poplar::Tensor>& ts);
+
 /// Applies several expressions to the elements of tensors in one step. Tensors are broadcast to a
 /// common shape by numpy's rules; `_1` is ts[0]. Result j has the type of exprs[j] and the tile
 /// mapping of the first tensor that has the common shape. On hardware: one popops::map for each

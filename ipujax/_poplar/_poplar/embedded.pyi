@@ -16,6 +16,7 @@ __all__: list[str] = [
     "aligned_bytes",
     "clear_faults",
     "inject_fault",
+    "program_shardings",
     "read_package",
     "reset_devices",
     "write_package",
@@ -65,6 +66,7 @@ class Batcher:
 def aligned_bytes(size: typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint8]: ...
 def clear_faults() -> None: ...
 def inject_fault(kind: str, at_run: typing.SupportsIndex, program: str) -> None: ...
+def program_shardings(sealed: bytes) -> tuple[list[bytes], list[bytes]]: ...
 def read_package(path: str) -> tuple[dict[str, typing.Any], bytes, list[numpy.ndarray]]: ...
 def reset_devices(action: str) -> None: ...
 def write_package(
@@ -72,10 +74,26 @@ def write_package(
     name: str,
     structure: str,
     arguments: collections.abc.Sequence[
-        tuple[str, str, collections.abc.Sequence[typing.SupportsIndex], typing.SupportsIndex, bool]
+        tuple[
+            str,
+            str,
+            collections.abc.Sequence[typing.SupportsIndex],
+            typing.SupportsIndex,
+            bool,
+            collections.abc.Sequence[typing.SupportsIndex],
+            collections.abc.Sequence[typing.SupportsIndex],
+        ]
     ],
     results: collections.abc.Sequence[
-        tuple[str, str, collections.abc.Sequence[typing.SupportsIndex], typing.SupportsIndex, bool]
+        tuple[
+            str,
+            str,
+            collections.abc.Sequence[typing.SupportsIndex],
+            typing.SupportsIndex,
+            bool,
+            collections.abc.Sequence[typing.SupportsIndex],
+            collections.abc.Sequence[typing.SupportsIndex],
+        ]
     ],
     options: collections.abc.Sequence[tuple[str, str]],
     versions: collections.abc.Sequence[tuple[str, str]],

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxlib.mlir import ir
 
 from ipujax.compiler.modules import ops_named
 from ipujax.compiler.partition.factors import Dims, Factors, bring_operands, shard, sharded
 from ipujax.compiler.partition.localise import Localiser, Partial
+from ipujax.compiler.partition.mesh import Layout, block_size
 
 RULE = "sdy.sharding_rule"
 #: Shardy's names of factors, which have to appear in this order.
@@ -17,10 +19,11 @@ _NAMES = (*"ijklmnopqrstuvwxyz", *(f"z_{n}" for n in range(1, 100)))
 
 
 class Numbered(NamedTuple):
-    """As `Dimensions.numbered` writes it."""
+    """As `Dimensions.numbered` writes it, and whether blocks have to know where they begin."""
 
     operands: list[list[int | None]]
     results: list[list[int | None]]
+    block_starts: bool
 
 
 def numbered(operation: Any) -> Numbered | None:
@@ -30,8 +33,11 @@ def numbered(operation: Any) -> Numbered | None:
         if name in attributes and isinstance(attributes[name], ir.DictAttr):
             config = ir.DictAttr(attributes[name])
             if "config" in config and isinstance(config["config"], ir.StringAttr):
-                given = json.loads(config["config"].value).get("dimensions")
-                return Numbered(*given) if given else None
+                given = json.loads(config["config"].value)
+                if not given.get("dimensions"):
+                    return None
+                operands, results = given["dimensions"]
+                return Numbered(operands, results, bool(given.get("block_starts")))
     return None
 
 
@@ -90,3 +96,23 @@ def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
         over = tuple(d for n in sorted(summed - set(each)) for d in axes.get(n, ()))
         partial = Partial(mesh, over, "add") if over else None
         localiser.set(result, sharded(mesh, each, axes), partial)
+    if dims.block_starts:
+        _add_starts(localiser, operation, sharded(mesh, dims.results[0], axes))
+
+
+def _add_starts(localiser: Localiser, operation: Any, layout: Layout | None) -> None:
+    """A last operand: where the device's block of the only result begins."""
+    if layout is None:
+        return
+    shape = localiser.shape(operation.results[0])
+    starts = [
+        layout.mesh.values(axes) * block_size(size, axes)
+        for size, axes in zip(shape, layout.dims, strict=True)
+    ]
+    operands = [*operation.operands, localiser.emit.by_device(np.stack(starts, 1))]
+    given = operation.attributes
+    attributes = {name: given[name] for name in given if not name.endswith("_layouts")}
+    made = localiser.emit.op(
+        "stablehlo.custom_call", [operation.results[0].type], operands, attributes
+    )
+    localiser.replace(operation, made.results[0])

@@ -25,6 +25,11 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "cholesky": ("codelets/Triangular.cpp",),
     "collectivePermute": _BETWEEN_REPLICAS,
     "copyRemoteBuffer": ("poplar.program.Copy",),
+    "ctcLoss": (
+        "popnn.ctc.calcLossAndGradientLogits",
+        "popnn.ctc.calcLossAndGradientLogProbabilities",
+    ),
+    "dropoutBlock": ("poprand.bernoulli", "popops.dynamicSlice", "popops.map"),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),

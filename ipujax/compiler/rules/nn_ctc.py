@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
@@ -11,22 +12,35 @@ from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
 
 
-@custom_call_rule("ipu_ctc_loss")
-def ctc_loss(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Losses and gradients, of logits or of log-probabilities."""
-    config, ctc = parameters_of(op), ipu.popnn.ctc
+def _arguments(builder: Builder, op: Op) -> tuple[tuple[Any, ...], Any, ipu.DebugContext]:
+    """Of a loss: graph to blank, the plan, and the context."""
     data, *integers = builder.operands(op)
     labels, lengths, counts = (each.reinterpret(ipu.poplar.UNSIGNED_INT) for each in integers)
     steps, batch, classes = data.shape
     type_ = data.elementType()
-    plan = ctc.plan(builder.graph, type_, type_, batch, steps, labels.shape[1], classes)
+    sizes = (batch, steps, labels.shape[1], classes)
+    plan = ipu.popnn.ctc.plan(builder.graph, type_, type_, *sizes)
     given = (builder.graph, type_, data, labels, lengths, counts, builder.program)
-    rest = (config["blank"], plan, builder.debug(op))
-    if config["logits"]:
-        made = ctc.calcLossAndGradientLogits(*given, *rest)
+    return (*given, parameters_of(op)["blank"]), plan, builder.debug(op)
+
+
+@custom_call_rule("ipu_ctc_loss")
+def ctc_loss(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """Losses of logits or of log-probabilities."""
+    given, plan, debug = _arguments(builder, op)
+    losses = ipu.popx.ctcLoss(*given, plan, parameters_of(op)["logits"], debug)
+    return builder.round_bfloat16(op, [losses])
+
+
+@custom_call_rule("ipu_ctc_loss_trained")
+def ctc_loss_trained(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
+    """The same, and gradients."""
+    given, plan, debug = _arguments(builder, op)
+    if parameters_of(op)["logits"]:
+        made = ipu.popnn.ctc.calcLossAndGradientLogits(*given, plan, debug)
     else:
-        options = {"includeSoftmaxGradient": "false"}
-        made = ctc.calcLossAndGradientLogProbabilities(*given, *rest, options)
+        calculate = ipu.popnn.ctc.calcLossAndGradientLogProbabilities
+        made = calculate(*given, plan, debug, {"includeSoftmaxGradient": "false"})
     return builder.round_bfloat16(op, list(made))
 
 

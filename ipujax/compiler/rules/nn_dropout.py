@@ -13,12 +13,16 @@ from ipujax.compiler.rules.registry import custom_call_rule
 
 @custom_call_rule("ipu_dropout")
 def dropout(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """x, two words of seed -> x / (1 - rate) or 0."""
+    """x, two words of seed -> x / (1 - rate) or 0; a block also has the place where it begins."""
     parameters = parameters_of(op)
-    x, seed = builder.operands(op)
+    x, seed, *starts = builder.operands(op)
     rate, shape = parameters["rate"], parameters["noise_shape"]
     debug, keep = builder.debug(op), 1 - rate
-    if shape == list(x.shape):
+    if starts:
+        made = ipu.popx.dropoutBlock(
+            builder.graph, seed, x, starts[0], shape, keep, 1 / keep, builder.program, debug
+        )
+    elif shape == list(x.shape):
         made = ipu.poprand.dropout(
             builder.graph, seed, 0, x, x, keep, 1 / keep, builder.program, debug
         )

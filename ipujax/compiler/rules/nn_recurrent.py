@@ -38,6 +38,7 @@ def _options(builder: Builder, op: Op, config: dict[str, Any]) -> dict[str, str]
     return {
         "partialsType": partials,
         "availableMemoryProportion": str(memory),
+        "preCalcWeights": "true" if config["ahead"] else "false",
         "inferenceOnly": "true" if config["inference"] else "false",
     }
 
@@ -81,7 +82,6 @@ class _Lstm:
         x, *weights = operands[:4]
         self.builder, self.debug = builder, builder.debug(op)
         self.options = _options(builder, op, config)
-        self.options["preCalcWeights"] = "true" if config["ahead"] else "false"
         lstm = ipu.popnn.lstm
         size = weights[2].shape[-1]
         self.params = _params(lstm.LstmParams, x, size, operands[num_operands:], config)

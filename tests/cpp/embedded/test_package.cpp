@@ -106,5 +106,9 @@ TEST(descriptions_that_do_not_fit_their_program_are_refused) {
   CHECK_EQ(refuses([](Saved& s) { s.description.results.clear(); }), true);
   CHECK_EQ(refuses([](Saved& s) { s.description.results[0].is_stored = true; }), true);
   CHECK_EQ(refuses([](Saved& s) { s.stored[0].push_back(1); }), true);
+  CHECK_EQ(refuses([](Saved& s) { s.description.arguments[1].is_stored = true; }), false);
+  CHECK_EQ(refuses([](Saved& s) { s.description.arguments[2].sharding = {{1}, {0}}; }), false);
+  CHECK_EQ(refuses([](Saved& s) { s.description.arguments[2].sharding = {{3}, {0, 1, 2}}; }), true);
+  CHECK_EQ(refuses([](Saved& s) { s.description.results[0].sharding = {{1}, {1}}; }), true);
   CHECK_EQ(refuses([](Saved& s) { s.program[s.program.size() / 2] ^= 1; }), true);
 }

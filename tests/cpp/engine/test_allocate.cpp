@@ -5,10 +5,12 @@
 
 #include "Check.hpp"
 #include "engine/build/Allocate.hpp"
+#include "engine/build/LiveTable.hpp"
 
 using ipujax::engine::build::allocate;
 using ipujax::engine::build::Block;
 using ipujax::engine::build::BlockPair;
+using ipujax::engine::build::LiveTable;
 using ipujax::engine::build::Segment;
 using ipujax::engine::build::TileMemory;
 
@@ -209,6 +211,37 @@ TEST(blocks_meet_what_vertices_need_of_elements) {
     CHECK(holds(memory, lives.blocks, apart));
     CHECK_EQ(needed, neededBy(memory, lives.blocks));
     CHECK(needed >= first + mostLive(lives.blocks));
+  }
+}
+
+TEST(many_blocks_get_the_addresses_that_few_get) {
+  Random random(6);
+  for (int i = 0; i < 100; ++i) {
+    Lives lives = randomLives(random);
+    for (Block& block : lives.blocks) block.interleaved = below(random, 4) == 0;
+    const auto apart = randomPairs(random, lives.blocks);
+    const TileMemory memory{kAlignment, 8, 13 * 1024, 39 * 1024, 1024};
+    std::vector<Block> others = lives.blocks;
+    CHECK_EQ(allocate(lives.blocks, memory, apart), allocate(others, memory, apart, 0));
+    for (std::size_t b = 0; b < others.size(); ++b)
+      CHECK_EQ(others[b].offset, lives.blocks[b].offset);
+  }
+}
+
+TEST(a_table_has_every_pair_that_is_live_together) {
+  Random random(7);
+  for (int i = 0; i < 50; ++i) {
+    const Lives lives = randomLives(random);
+    const auto& blocks = lives.blocks;
+    const LiveTable table(blocks, kAlignment);
+    CHECK_EQ(table.mostLive(), mostLive(blocks));
+    CHECK_EQ(ipujax::engine::build::mostLive(blocks, kAlignment), mostLive(blocks));
+    for (std::size_t a = 0; a < blocks.size(); ++a)
+      for (std::size_t b = 0; b < blocks.size(); ++b) {
+        const bool expected =
+            a != b && blocks[a].bytes > 0 && blocks[b].bytes > 0 && together(blocks[a], blocks[b]);
+        CHECK_EQ((table.liveWith(a)[b / 64] >> b % 64 & 1u) != 0, expected);
+      }
   }
 }
 

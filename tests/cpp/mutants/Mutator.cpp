@@ -339,6 +339,8 @@ std::string contentsOf(const std::string& sealed) {
   return sealed.substr(12 + 8 + version + 16);
 }
 
+}  // namespace
+
 void alterBytes(Random& random, std::string& bytes) {
   // The program, not the text of the module behind it, is what matters.
   const std::size_t limit =
@@ -379,6 +381,8 @@ void alterBytes(Random& random, std::string& bytes) {
     }
   }
 }
+
+namespace {
 
 std::string withBytesAltered(Random& random, const std::string& sealed) {
   std::string contents = contentsOf(sealed);

@@ -22,11 +22,14 @@
 #include "engine/Kernel.hpp"
 #include "mutants/Corpus.hpp"
 #include "mutants/Mutator.hpp"
+#include "mutants/Packages.hpp"
 #include "mutants/Runner.hpp"
 
 // Alters sealed executables and runs what the loader lets pass: no altered executable may bring the
 // process down, or stop it. Each stretch of mutants runs in a process of its own, so that one that
 // does is counted and written down, and the rest goes on.
+//
+// One in eight is a file of ipujax.precompile, opened as a session of the embedded runtime.
 //
 //   mutants <folder of *.image> <first> <count> <jobs> <folder for those that failed>
 //   mutants <folder of *.image> replay <number>
@@ -40,6 +43,7 @@ constexpr auto kRunBound = std::chrono::milliseconds(1000);
 /// Steps are not cut short: one step of a program may take so long. A sanitizer slows it down.
 constexpr int kHangSeconds = 120;
 constexpr std::uint64_t kStretch = 500;
+constexpr std::uint64_t kPackages = 8;  ///< one mutant of so many is a file
 
 std::vector<std::string> readCorpus(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -54,6 +58,18 @@ std::vector<std::string> readCorpus(const fs::path& folder) {
     corpus.push_back(bytes.str());
   }
   return corpus;
+}
+
+/// Makes a mutant and runs it. `file`: for those that are files.
+Outcome runMutant(mutants::Runner& runner, const std::vector<std::string>& corpus,
+                  std::uint64_t number, const fs::path& file, std::string& reason) {
+  if (number % kPackages == 0) {
+    mutants::writePackage(file, corpus, number);
+    return mutants::runPackage(file, kRunBound, reason);
+  }
+  const Outcome outcome = runner.run(mutants::mutate(corpus, number), number);
+  reason = runner.reason();
+  return outcome;
 }
 
 /// What the processes share.
@@ -74,10 +90,11 @@ struct Shared {
   dup2(out, STDERR_FILENO);
   {
     mutants::Runner runner(kRunBound);
+    std::string reason;
     for (std::uint64_t n = begin; n < end; ++n) {
       shared.workers[worker].now = n;
       ++shared.workers[worker].begun;
-      const Outcome outcome = runner.run(mutants::mutate(corpus, n), n);
+      const Outcome outcome = runMutant(runner, corpus, n, log + ".package", reason);
       ++shared.count[static_cast<int>(outcome)];
     }
   }
@@ -246,8 +263,10 @@ int main(int argc, char** argv) {
   if (argv[2] == std::string("replay")) {
     mutants::Runner runner(kRunBound);
     const auto number = std::strtoull(argv[3], nullptr, 10);
-    const Outcome outcome = runner.run(mutants::mutate(readCorpus(folder), number), number);
-    say(std::string(mutants::nameOf(outcome)) + " " + runner.reason());
+    std::string reason;
+    const Outcome outcome =
+        runMutant(runner, readCorpus(folder), number, folder / "replayed.package", reason);
+    say(std::string(mutants::nameOf(outcome)) + " " + reason);
     return 0;
   }
   if (argc < 6 || !apart([&] { return writeCorpus(folder); })) return 2;

@@ -1,6 +1,9 @@
 #include <random>
+#include <tuple>
 
 #include "Twins.hpp"
+#include "popops/Cast.hpp"
+#include "popx/Dropout.hpp"
 #include "popx/Fft.hpp"
 #include "popx/Pad.hpp"
 #include "popx/Random.hpp"
@@ -30,6 +33,34 @@ Twin::Value randomFloats(std::vector<std::size_t> shape, unsigned seed) {
   std::vector<float> values(size);
   for (auto& x : values) x = normal(engine);
   return valueOf(poplar::FLOAT, std::move(shape), values);
+}
+
+/// Blocks of a mask: (block, starts, mask).
+void addDropouts(std::vector<Twin>& twins) {
+  using Sizes = std::vector<std::size_t>;
+  const std::tuple<Sizes, std::vector<int>, Sizes> blocks[] = {
+      {{3, 5}, {3, 0}, {9, 5}}, {{3, 5}, {2, 7}, {9, 12}},
+      {{4, 1}, {0, 2}, {4, 3}}, {{2, 3, 4}, {2, 1, 0}, {6, 1, 4}},
+      {{7}, {1}, {1}},          {{}, {}, {}},
+      {{600}, {403}, {1003}},   {{150, 1}, {3, 5}, {300, 7}}};
+  for (const auto& [shape, starts, mask] : blocks) {
+    std::size_t elements = 1;
+    for (const std::size_t size : shape) elements *= size;
+    std::vector<float> values(elements);
+    for (std::size_t i = 0; i < elements; ++i) values[i] = 0.5f + static_cast<float>(i);
+    const auto seed = valueOf<unsigned>(poplar::UNSIGNED_INT, {2}, {7, 11});
+    const auto begin = valueOf(poplar::INT, {starts.size()}, starts);
+    for (const auto type : {poplar::FLOAT, poplar::HALF}) {
+      twins.push_back({"dropout of " + std::to_string(elements) + " " + type.toString(),
+                       {seed, valueOf(poplar::FLOAT, shape, values), begin},
+                       [=, mask = mask](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+                         const auto x = popops::cast(g, in[1], type, p);
+                         return {popx::dropoutBlock(g, in[0], x, in[2], mask, 0.6, 1.25, p)};
+                       },
+                       0,
+                       1});
+    }
+  }
 }
 
 }  // namespace
@@ -88,6 +119,7 @@ std::vector<Twin> random() {
   add("philox", poplar::UNSIGNED_INT, 4);
   add("philox", poplar::UNSIGNED_INT, 6);
   add("default", poplar::UNSIGNED_LONGLONG, 3);
+  addDropouts(twins);
   return twins;
 }
 

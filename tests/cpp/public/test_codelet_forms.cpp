@@ -1,4 +1,8 @@
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <sstream>
@@ -241,4 +245,135 @@ TEST(what_is_wrong_beside_a_list_in_braces_is_told_of_the_users_line) {
       }
     };)src"),
                "unknown");
+}
+
+namespace {
+
+/// Supervisors that start their tile's workers by the IPU's instructions, as public ones do.
+const char* const kStarts = R"src(
+#include <poplar/Vertex.hpp>
+#include <tilearch.h>
+using namespace poplar;
+class Piece : public Vertex {
+ public:
+  Input<Vector<int>> in;
+  Output<Vector<int>> out;
+  bool compute() {
+    const unsigned id = __builtin_ipu_get(CSR_W_WSR__INDEX) & CSR_W_WSR__CTXTID_M1__MASK;
+    for (unsigned i = id; i < in.size(); i += CTXT_WORKERS) out[i] = 10 * in[i] + id;
+    return true;
+  }
+};
+class BySymbol : public SupervisorVertex {
+ public:
+  Input<Vector<int>> in;
+  Output<Vector<int>> out;
+  __attribute__((target("supervisor"))) bool compute() {
+    __asm__ volatile(
+        "setzi $m1, __runCodelet_Piece\n"
+        "runall $m1, $m0 , 0 \n"
+        "sync %[zone]\n" ::[zone] "i"(TEXCH_SYNCZONE_LOCAL));
+    out[0] += 1000;
+    return true;
+  }
+};
+template <typename T>
+class ByFunction : public SupervisorVertex {
+  template <bool (ByFunction<T>::*kFunction)(unsigned)>
+  static bool entry() {
+    return (static_cast<ByFunction<T> *>(__builtin_ipu_get_vertex_base())->*kFunction)(
+        __builtin_ipu_get(CSR_W_WSR__INDEX) & CSR_W_WSR__CTXTID_M1__MASK);
+  }
+  template <bool (ByFunction<T>::*kFunction)(unsigned)>
+  void start() {
+    void *vertex = reinterpret_cast<void *>(this);
+    asm(R"l(
+          sync %[zone] ; runall %2, %[vertex], 0
+        )l"
+        :
+        : [zone] "i"(TEXCH_SYNCZONE_LOCAL), [vertex] "r"(vertex), "r"(&entry<kFunction>)
+        : "memory");
+  }
+
+ public:
+  Input<Vector<T>> in;
+  Output<Vector<T>> out;
+  volatile unsigned char round;
+  bool compute() {
+    for (unsigned i = 0; i < out.size(); ++i) out[i] = 0;
+    for (round = 1; round < 4; round = round + 1) start<&ByFunction<T>::worker>();
+    return true;
+  }
+  bool worker(unsigned id) {
+    for (unsigned i = id; i < in.size(); i += 6) out[i] = out[i] * 2 + in[i] * round + id;
+    return true;
+  }
+};
+template class ByFunction<int>;
+)src";
+
+}  // namespace
+
+TEST(supervisors_start_the_workers_of_their_tile) {
+  Fixture f;
+  add(f, kStarts);
+  std::vector<int> values(15), symbol(15), function(15, 0);
+  for (int i = 0; i < 15; ++i) {
+    values[i] = 3 * i + 1;
+    symbol[i] = 10 * values[i] + i % 6 + (i == 0 ? 1000 : 0);
+    for (int round = 1; round < 4; ++round)
+      function[i] = function[i] * 2 + values[i] * round + i % 6;
+  }
+  const Tensor in = f.constant<int>({15}, values);
+  CHECK(run<int>(f, "BySymbol", {{"in", in}}, 15) == symbol);
+  Fixture g;
+  add(g, kStarts);
+  CHECK(run<int>(g, "ByFunction<int>", {{"in", g.constant<int>({15}, values)}}, 15) == function);
+}
+
+TEST(other_assembly_of_an_ipu_is_refused_with_its_instruction) {
+  Fixture f;
+  CHECK_THROWS(add(f, R"src(
+#include <poplar/Vertex.hpp>
+    class Waits : public poplar::SupervisorVertex {
+     public:
+      poplar::Output<float> out;
+      bool compute() {
+        asm volatile("delay 7 \n sync 1" :::);
+        *out = 1;
+        return true;
+      }
+    };)src"),
+               "delay");
+}
+
+TEST(headers_in_other_folders_are_read_as_for_an_ipu) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("ipujax-forms-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "own_workers.hpp") << R"src(
+#pragma once
+#include <TileConstants.hpp>
+namespace own {
+__attribute__((target("worker"))) inline unsigned id() {
+  return __builtin_ipu_get(CSR_W_WSR__INDEX) & CSR_W_WSR__CTXTID_M1__MASK;
+}
+}
+)src";
+  Fixture f;
+  std::istringstream text(R"src(
+#include <own_workers.hpp>
+#include <poplar/Vertex.hpp>
+class Ids : public poplar::MultiVertex {
+ public:
+  poplar::Output<poplar::Vector<unsigned>> out;
+  bool compute(unsigned worker) {
+    out[worker] = 10 + own::id();
+    return true;
+  }
+};
+)src");
+  f.graph.addCodelets(text, "-I " + folder.string());
+  CHECK(run<unsigned>(f, "Ids", {}, 6) == (std::vector<unsigned>{10, 11, 12, 13, 14, 15}));
+  std::filesystem::remove_all(folder);
 }

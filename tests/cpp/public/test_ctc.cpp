@@ -143,6 +143,11 @@ TEST(ctc_plans_are_compared_and_checked) {
   CHECK_THROWS(constrained("availableMemoryProportion", "0.0"), "above 0");
   CHECK_THROWS(constrained("planConstraints", R"({"parallel": {"batch": 0}})"), "batch");
   CHECK_THROWS(constrained("planConstraints", R"({"parallel": {"xyz": 1}})"), "xyz");
+  for (const char* text :
+       {"time", "[1]", R"({"time": 2})", R"({"parallel": {"time": 2}} 3)",
+        R"({"parallel": {"time": -1}})", R"({"parallel": {"time": 1, "time": 2}})",
+        R"({"parallel": {"time": "2"}})", R"({"parallel": 4})"})
+    CHECK_THROWS(constrained("planConstraints", text), "[popnn::ctc] planConstraints needs");
 }
 
 TEST(ctc_beams_that_hold_all_sequences_are_exact) {

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <poplar/DebugContext.hpp>
 #include <poplar/ProfileValue.hpp>
+#include <poplar/exceptions.hpp>
 #include <poputil/DebugInfo.hpp>
 #include <sstream>
 
@@ -51,6 +52,26 @@ TEST(a_context_knows_its_name_and_where_it_was_made) {
   CHECK_EQ(here.getLineNumber(), unsigned(__LINE__ - 1));
   CHECK(std::string(here.getFileName()).find("test_debug.cpp") != std::string::npos);
   CHECK(!SourceLocation().isValid());
+}
+
+TEST(errors_say_where_the_context_was_made) {
+  poplar_error error("needs more");
+  error.attachSourceLocation(DebugContext(SourceLocation()));
+  CHECK_EQ(std::string(error.what()), "needs more");
+  error.attachSourceLocation({"name", SourceLocation("build", "model.cpp", 31)});
+  CHECK_EQ(std::string(error.what()), "needs more (at model.cpp:31 in build)");
+  error.attachSourceLocation({"outer", SourceLocation("main", "main.cpp", 7)});
+  CHECK_EQ(std::string(error.what()), "needs more (at model.cpp:31 in build)");
+  try {
+    throw error;
+  } catch (const std::runtime_error& copy) {
+    CHECK_EQ(std::string(copy.what()), error.what());
+  }
+  type_error other("another");
+  other.attachSourceLocation(DebugContext("x").withSource("train.py:5"));
+  CHECK_EQ(std::string(other.what()), "another (at train.py:5)");
+  CHECK_EQ(link_error("no symbol", "ld: undefined").output, "ld: undefined");
+  CHECK(link_error("no symbol").output.empty());
 }
 
 TEST(records_of_calls_are_written_to_the_open_file) {

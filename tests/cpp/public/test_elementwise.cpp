@@ -80,10 +80,6 @@ TEST(several_expressions_with_outputs_of_their_own) {
   CHECK_THROWS(
       popops::mapInPlace(f.graph, {pe::_1 + 1, pe::_1 + 2, pe::_1 + 3}, {f.x, f.y}, f.prog),
       "3 expressions");
-  std::ostringstream code;
-  CHECK_THROWS(
-      popops::outputGeneratedCodelet(f.graph.getTarget(), pe::_1 + pe::_2, {f.x, f.y}, {}, code),
-      "kernel");
 }
 
 TEST(casts_in_a_compute_set) {

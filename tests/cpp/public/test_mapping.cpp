@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <popops/HostSliceTensor.hpp>
 #include <poputil/TileMapping.hpp>
+#include <poputil/Util.hpp>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -155,4 +156,35 @@ TEST(tensors_for_the_host_lie_in_packets) {
   const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {2, 3, kPacket}, true);
   CHECK(t.shape() == (std::vector<std::size_t>{2, 3, kPacket}));
   CHECK_EQ(tilesUsed(f.graph.getTileMapping(t)), 6U);
+}
+
+TEST(copies_keep_aliases_when_asked) {
+  using poplar::TensorCloneMethod;
+  Fixture f(4, 2);
+  const auto t = f.graph.addVariable(FLOAT, {6}, VariableMappingMethod::LINEAR);
+  f.graph.setInitialValue(t, poplar::ArrayRef<float>({1, 2, 3, 4, 5, 6}));
+  const auto view = concat(t.slice(2, 5), t.slice(0, 4));  // 2 and 3 twice
+  const auto count = [&](const Tensor& x) {
+    std::size_t n = 0;
+    for (const auto& regions : f.graph.getSortedContiguousRegions(x, {{0, x.numElements()}}, true))
+      for (const auto& region : regions) n += region.size();
+    return n;
+  };
+  const auto keep = TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES;
+  const auto apart = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES;
+  const auto twin = poputil::duplicate(f.graph, view, f.prog, {}, keep);
+  const auto plain = poputil::duplicate(f.graph, view, f.prog, {}, apart);
+  const auto there = poputil::copyToIpu(f.graph, view, f.prog, 1, {}, keep);
+  const auto clone = f.graph.clone(FLOAT, view, {}, keep);
+  CHECK_EQ(count(view), 5U);
+  CHECK_EQ(count(twin), 5U);
+  CHECK_EQ(count(there), 5U);
+  CHECK_EQ(count(clone), 5U);
+  CHECK_EQ(count(plain), 7U);
+  const auto mapping = f.graph.getTileMapping(there);
+  for (unsigned tile = 0; tile < 4; ++tile) CHECK(mapping[tile].empty());
+  const std::vector<float> wanted{3, 4, 5, 1, 2, 3, 4};
+  auto thrice = wanted;
+  for (int i = 0; i < 2; ++i) thrice.insert(thrice.end(), wanted.begin(), wanted.end());
+  CHECK(f.run(concat({twin, plain, there})) == thrice);
 }

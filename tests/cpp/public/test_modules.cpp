@@ -95,7 +95,7 @@ TEST(simulated_errors_end_the_next_run) {
   engine.clearSimulatedErrors();
   CHECK(d.run(engine, {1, 1, 1, 1}) == (std::vector<float>{2, 2, 2, 2}));
   CHECK_THROWS(engine.insertSimulatedError(ErrorCode::TRAP, ErrorLocation(8)), "below 8");
-  CHECK_THROWS(engine.getSimulatedErrorLocations("add"), "program's number");
+  CHECK_THROWS(engine.getSimulatedErrorLocations("add"), "a compute set with vertices; got 'add'");
   CHECK_EQ(errorCodeToString(ErrorCode::IPU_MEMORY_FAILURE).cloneAsString(), "IPU_MEMORY_FAILURE");
   CHECK(errorCodeFromString("LINK_DOWN") == ErrorCode::LINK_DOWN);
   CHECK(errorCodeFromString("anything") == ErrorCode::UNKNOWN);

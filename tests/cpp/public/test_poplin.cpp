@@ -260,3 +260,51 @@ TEST(grids_span_their_ranges) {
                             0,  0,     0, 0,    0, 1,  1,     1, 1,    1}));
   CHECK_THROWS(poplin::linspace(f.graph, INT, 0, 1, 2), "FLOAT or HALF");
 }
+
+TEST(parameters_of_convolutions_are_read_from_json) {
+  std::istringstream json(R"json({
+    "dataType": "half", "outputType": "float", "batchSize": 2, "numConvGroups": 3,
+    "inputChannelsPerConvGroup": 4, "outputChannelsPerConvGroup": 5,
+    "inputFieldShape": [10, 12], "kernelShape": [3, 1],
+    "inputTransform": {"paddingLower": [1, 0], "paddingUpper": [1, 0], "flip": [true, false]},
+    "kernelTransform": {"dilation": [2, 1]},
+    "outputTransform": {"stride": [2, 1], "truncationUpper": [1, 0]}
+  })json");
+  poplin::ConvParams read;
+  json >> read;
+  poplin::ConvParams wanted(HALF, FLOAT, 2, {10, 12}, {3, 1}, 4, 5, 3);
+  wanted.inputTransform.paddingLower = wanted.inputTransform.paddingUpper = {1, 0};
+  wanted.inputTransform.flip = {true, false};
+  wanted.kernelTransform.dilation = {2, 1};
+  wanted.outputTransform.stride = {2, 1};
+  wanted.outputTransform.truncationUpper = {1, 0};
+  CHECK(read == wanted);
+  CHECK_EQ(read.getOutputSize(0), 4U);  // of 12 padded elements 8 positions, 7 kept, every second
+  std::istringstream batch(R"({"batchSize": "7"})");  // the rest but the transforms stays
+  batch >> read;
+  CHECK_EQ(read.batchSize, 7U);
+  CHECK(read.kernelTransform == poplin::ConvParams::InputTransform(2));
+}
+
+TEST(json_that_is_no_convolution_is_refused_and_changes_nothing) {
+  const poplin::ConvParams before(FLOAT, 1, {4}, {2}, 2, 2, 1);
+  const auto refused = [&](const std::string& text, const char* why) {
+    poplin::ConvParams params = before;
+    std::istringstream json(text);
+    CHECK_THROWS(json >> params, why);
+    CHECK(params == before);
+  };
+  refused("", "a JSON object");
+  refused("[]", "a JSON object");
+  refused(R"({"batchSize": 2)", "a JSON object");
+  refused(R"({"batchSize": 2} x)", "a JSON object");
+  refused(R"({"batchSize": -1})", "whole numbers in batchSize; got -1");
+  refused(R"({"batchSize": 99999999999999999999999})", "whole numbers in batchSize");
+  refused(R"({"batchSize": [1, 2]})", "one value of batchSize; got 2");
+  refused(R"({"batchSize": 1, "batchSize": 2})", "batchSize twice");
+  refused(R"({"batchsize": 1})", "names of ConvParams' fields; got batchsize");
+  refused(R"({"dataType": "int"})", "half or float as dataType; got int");
+  refused(R"({"inputTransform": {"flip": [2]}})", "true or false in inputTransform.flip; got 2");
+  refused(R"({"kernelShape": [2, 2]})", "one entry per spatial dimension");
+  refused(R"({"outputTransform": {"stride": [0]}})", "strides of at least 1");
+}

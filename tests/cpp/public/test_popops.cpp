@@ -4,21 +4,27 @@
 #include <popops/AllTrue.hpp>
 #include <popops/Cast.hpp>
 #include <popops/CircBuf.hpp>
+#include <popops/DynamicSlice.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/ElementWiseUtil.hpp>
 #include <popops/EncodingConstants.hpp>
+#include <popops/Fill.hpp>
 #include <popops/GatherStatistics.hpp>
 #include <popops/HostSliceTensor.hpp>
 #include <popops/Loop.hpp>
 #include <popops/NaN.hpp>
 #include <popops/NormaliseImage.hpp>
+#include <popops/Operation.hpp>
 #include <popops/Pad.hpp>
 #include <popops/Rearrange.hpp>
+#include <popops/ScaledAdd.hpp>
+#include <popops/Scatter.hpp>
 #include <popops/SequenceSlice.hpp>
 #include <popops/SplineBasis.hpp>
 #include <popops/SplineWeighting.hpp>
 #include <popops/UpdateScalarInRows.hpp>
 #include <poputil/VarStructure.hpp>
+#include <sstream>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -284,4 +290,117 @@ TEST(tensors_for_the_host_are_spread) {
   CHECK_EQ(made.indices.numElements(), 3u);
   CHECK(made.tensor.shape() == (std::vector<std::size_t>{3, 16}));
   CHECK_THROWS(popops::createHostSliceableTensor(f.graph, FLOAT, {3}, true), "[indices, length]");
+}
+
+TEST(outputs_of_elementwise_operations_prefer_tiles_then_fewer_regions) {
+  Fixture f;
+  const Tensor whole = f.variable("whole", {8, 8});
+  const Tensor turned = f.variable("turned", {8, 8}).transpose();
+  const auto pick = [&](const std::vector<Tensor>& inputs) {
+    const Tensor out = popops::createOutputForElementWiseOp(f.graph, inputs, FLOAT);
+    return f.graph.getTileMapping(out);
+  };
+  CHECK(pick({turned, turned}) == f.graph.getTileMapping(turned));
+  const Tensor row = f.graph.addVariable(FLOAT, {1, 8}, VariableMappingMethod::LINEAR);
+  const Tensor repeated = row.broadcast(8, 0);
+  CHECK(pick({repeated, whole}) == f.graph.getTileMapping(whole));
+  CHECK(pick({repeated}) != f.graph.getTileMapping(repeated));
+}
+
+TEST(operations_are_read_as_they_are_written) {
+  using popops::Operation;
+  for (const auto op :
+       {Operation::ADD, Operation::MUL, Operation::MIN, Operation::MAX, Operation::LOGICAL_AND,
+        Operation::LOGICAL_OR, Operation::SQUARE_ADD, Operation::LOG_ADD}) {
+    std::stringstream text;
+    text << op;
+    Operation read = op == Operation::ADD ? Operation::MUL : Operation::ADD;
+    text >> read;
+    CHECK(read == op);
+  }
+  std::stringstream text("nothing");
+  Operation read;
+  CHECK_THROWS(text >> read, "nothing");
+}
+
+TEST(compute_sets_fill_the_regions_they_are_given) {
+  Fixture f(4);
+  const Tensor t = f.constant<float>({6}, {1, 2, 3, 4, 5, 6});
+  const Tensor u = f.constant<int>({2}, {1, 2});
+  const auto cs = f.graph.addComputeSet("fill");
+  popops::fill(f.graph, t, std::vector<Interval>{{1, 2}, {4, 6}}, 2, cs, 9.0f);
+  popops::fill(f.graph, t, std::vector<std::vector<Interval>>{{}, {{0, 1}}}, cs, -1.0f);
+  popops::fill(f.graph, u, 0, cs, 7);
+  f.prog.add(Execute(cs));
+  const Tensor ints = popops::cast(f.graph, u, FLOAT, f.prog);
+  CHECK(f.run(concat(t, ints)) == (std::vector<float>{-1, 9, 3, 4, 9, 9, 7, 7}));
+}
+
+TEST(scaled_additions_take_a_form_and_subtract) {
+  using Form = popops::ScaledAddSpecialisation;
+  const std::vector<float> a{1, -2, 4}, b{0.5f, 3, -8};
+  for (const bool is_tensor : {false, true})
+    for (const auto type : {FLOAT, HALF}) {
+      Fixture f;
+      const Tensor x = f.constant<float>({1}, {0.25f}, type), y = f.constant<float>({1}, {2}, type);
+      const Tensor B = f.constant<float>({3}, b, type);
+      std::vector<Tensor> all;
+      for (int i = 0; i < 3; ++i) all.push_back(f.constant<float>({3}, a, type));
+      const auto second = type == HALF ? Form::X_MINUS_AX_PLUS_BY : Form::DEFAULT;
+      if (is_tensor) {
+        popops::scaledAddTo(f.graph, all[0], x, B, y, f.prog, Form::DEFAULT);
+        popops::scaledAddTo(f.graph, all[1], x, B, y, f.prog, second);
+        popops::scaledSubtractFrom(f.graph, all[2], x, B, y, f.prog);
+      } else {
+        popops::scaledAddTo(f.graph, all[0], 0.25f, B, 2.0f, f.prog, Form::DEFAULT);
+        popops::scaledAddTo(f.graph, all[1], 0.25f, B, 2.0f, f.prog, second);
+        popops::scaledSubtractFrom(f.graph, all[2], 0.25f, B, 2.0f, f.prog);
+      }
+      if (type == FLOAT)
+        CHECK_THROWS(
+            popops::scaledAddTo(f.graph, all[0], 0.5f, B, 1.0f, f.prog, Form::X_MINUS_AX_PLUS_BY),
+            "HALF");
+      std::vector<float> wanted;
+      for (int kind = 0; kind < 3; ++kind)
+        for (std::size_t i = 0; i < a.size(); ++i)
+          wanted.push_back((kind == 1 && type == HALF ? 0.75f : 0.25f) * a[i] +
+                           (kind == 2 ? -2 : 2) * b[i]);
+      CHECK(f.run(popops::cast(f.graph, concat(all), FLOAT, f.prog)) == wanted);
+    }
+}
+
+TEST(scatters_combine_windows_by_a_function) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 4; ++round) {
+    const std::size_t n = 1 + random() % 6;
+    Fixture f;
+    auto values = randomFloats(random, 5 * 4);
+    const auto news = randomFloats(random, n * 4);
+    std::vector<int> rows;
+    for (std::size_t i = 0; i < n; ++i) rows.push_back(static_cast<int>(random() % 7) - 1);
+    const Tensor operand = f.constant<float>({5, 4}, values);
+    popops::UpdateComputationFunc larger = [](Graph& graph, Tensor& window, Tensor& update,
+                                              Sequence& prog) {
+      return popops::max(graph, window, update, prog);
+    };
+    popops::scatter(f.graph, operand, f.constant<int>({n}, rows), f.constant<float>({n, 4}, news),
+                    1, {1}, {0}, {0}, larger, f.prog);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t k = 0; rows[i] >= 0 && rows[i] < 5 && k < 4; ++k)
+        values[4 * rows[i] + k] = std::max(values[4 * rows[i] + k], news[4 * i + k]);
+    CHECK(f.run(operand) == values);
+  }
+}
+
+TEST(slices_at_constant_offsets) {
+  Fixture f;
+  const Tensor t = f.constant<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const std::vector<unsigned> at{2, 0, 2};
+  const Tensor rows = popops::multiSlice(f.graph, t, at, 0, f.prog);
+  CHECK(rows.shape() == (std::vector<std::size_t>{3, 1, 2}));
+  const Tensor scale = f.constant<float>({}, {0.5f});
+  const Tensor sum = f.constant<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  popops::multiUpdateAdd(f.graph, sum, rows, at, scale, 0, f.prog);
+  CHECK(f.run(concat(rows.flatten(), sum.flatten())) ==
+        (std::vector<float>{5, 6, 1, 2, 5, 6, 1.5f, 3, 3, 4, 10, 12}));
 }

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <poplar/OptionFlags.hpp>
+#include <poplar/Quarter.hpp>
+#include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/GraphFunction.hpp>
 #include <poputil/Loop.hpp>
@@ -170,4 +173,61 @@ TEST(the_older_counted_loop) {
   }));
   CHECK_EQ(f.run<unsigned>(sum)[0], 1U + 3 + 5 + 7 + 9 + 0 + 1 + 2);
   CHECK_THROWS(poputil::countedLoop(f.graph, 5, 5, 1, "none", {}), "begin < end");
+}
+
+TEST(factored_dimensions_move_inside_and_come_back) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 8; ++round) {
+    const std::size_t a = 1 + random() % 3, b = 1 + random() % 3, c = 1 + random() % 3;
+    const std::size_t p = 1 + random() % 3, q = 1 + random() % 3;
+    Fixture f;
+    const auto values = randomFloats(random, a * b * p * c * q);
+    const auto t = f.constant<float>({a, b * p, c * q}, values);
+    const auto split = poputil::factorDims(t, {p, q}, 1);
+    CHECK(split.shape() == (std::vector<std::size_t>{a, b, c, p, q}));
+    CHECK(poputil::unfactorDims(split, 2, 1).shape() == t.shape());
+    std::vector<float> wanted;
+    for (std::size_t i = 0; i < a; ++i)
+      for (std::size_t j = 0; j < b; ++j)
+        for (std::size_t k = 0; k < c; ++k)
+          for (std::size_t x = 0; x < p; ++x)
+            for (std::size_t y = 0; y < q; ++y)
+              wanted.push_back(values[(i * b * p + j * p + x) * c * q + k * q + y]);
+    const auto back = poputil::unfactorDims(split, 2, 1);
+    auto got = f.run(poplar::concat(split.flatten(), back.flatten()));
+    wanted.insert(wanted.end(), values.begin(), values.end());
+    CHECK(got == wanted);
+  }
+  Fixture f;
+  const auto t = f.variable("t", {4, 6});
+  CHECK_THROWS(poputil::factorDims(t, {4}, 1), "factor");
+}
+
+TEST(intervals_of_all_tiles_make_one_list) {
+  using poplar::Interval;
+  CHECK(poputil::flattenIntervals({{{4, 6}}, {}, {{0, 1}, {2, 4}}}) ==
+        (std::vector<Interval>{{4, 6}, {0, 1}, {2, 4}}));
+}
+
+TEST(values_round_as_halves_on_the_host) {
+  Fixture f;
+  const auto& target = f.graph.getTarget();
+  CHECK_EQ(poputil::castToDeviceHalfValue(target, 1.0 + 1.0 / 4096), 1.0);
+  CHECK_EQ(poputil::castToDeviceHalfValue(target, -2049.5), -2050.0);
+  CHECK(std::isinf(poputil::castToDeviceHalfValue(target, 1e6)));
+}
+
+TEST(metadata_of_quarters_scale_casts) {
+  using Format = poplar::QuarterMetadata::Format;
+  for (const bool is_set_by_program : {false, true}) {
+    Fixture f;
+    const auto metadata = is_set_by_program
+                              ? poputil::createMetadataTensor(f.graph, Format::F152, 3, f.prog)
+                              : poputil::createMetadataTensor(f.graph, Format::F152, 3);
+    const auto x = f.constant<float>({3}, {8, -16, 48}, poplar::HALF);
+    const auto q = popops::cast(f.graph, x, poplar::QUARTER, metadata, f.prog);
+    const auto back = popops::cast(f.graph, q, poplar::HALF, f.prog);
+    CHECK(f.run(popops::cast(f.graph, back, poplar::FLOAT, f.prog)) ==
+          (std::vector<float>{8, -16, 48}));
+  }
 }

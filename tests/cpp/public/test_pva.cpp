@@ -5,6 +5,7 @@
 #include <popops/ElementWise.hpp>
 #include <popops/Loop.hpp>
 #include <pva/pva.hpp>
+#include <sstream>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -112,7 +113,60 @@ TEST(programs_of_a_report_are_visited) {
   for (const auto& step : report.compilation().livenessProgramSteps())
     live = std::max(live, step.notAlwaysLiveMemory().bytes());
   CHECK(live < 1U << 20);
-  CHECK_THROWS(report.compilation().graph().numVertices(), "without them");
+  CHECK_EQ(report.compilation().graph().numVertices(), 0U);  // of library functions
+  CHECK_THROWS(report.compilation().graph().numEdges(), "needs edges");
+}
+
+TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
+  Fixture f(8);
+  std::istringstream source(R"src(
+#include <poplar/Vertex.hpp>
+class First : public poplar::Vertex {
+ public:
+  poplar::Output<int> out;
+  bool compute() { *out = 1; return true; }
+};
+class Second : public poplar::Vertex {
+ public:
+  poplar::Output<int> out;
+  bool compute() { *out = 2; return true; }
+};)src");
+  f.graph.addCodelets(source);
+  const auto set = f.graph.addComputeSet("set");
+  const auto out = f.graph.addVariable(INT, {6});
+  for (unsigned i = 0; i < 6; ++i) {  // tile 1: three of First; tile 2: one of First, two of Second
+    const auto v = f.graph.addVertex(set, i < 4 ? "First" : "Second", {{"out", out[i]}});
+    f.graph.setTileMapping(v, i < 3 ? 1 : 2);
+    f.graph.setTileMapping(out[i], i < 3 ? 1 : 2);
+  }
+  f.prog.add(Repeat(2, Execute(set)));
+  f.prog.add(Execute(set));
+  popops::addInPlace(f.graph, out, out, f.prog, "sum");
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  const auto report = engine.getReport();
+  const auto compilation = report.compilation();
+  CHECK_EQ(compilation.graph().numVertices(), 6U);
+  const auto tiles = compilation.tiles();
+  CHECK(tiles[0].memory().vertices().empty());
+  const auto one = tiles[1].memory().vertices();
+  CHECK_EQ(one.size(), 1U);
+  CHECK_EQ(one[0].type().name(), "First");
+  CHECK_EQ(one[0].count(), 3U);
+  const auto two = tiles[2].memory().vertices();
+  CHECK_EQ(two.size(), 2U);
+  CHECK_EQ(two[1].type().name(), "Second");
+  CHECK_EQ(two[0].count() * 10 + two[1].count(), 12U);
+  int sets = 0;
+  for (const auto& each : compilation.computeSets()) {
+    if (each.vertices().empty()) continue;
+    CHECK_EQ(each.vertices()[0].count() + each.vertices()[1].count(), 6U);
+    ++sets;
+  }
+  CHECK(sets >= 1);
+  const auto locations = engine.getSimulatedErrorLocations("set");
+  CHECK(locations == (std::vector<ErrorLocation>{ErrorLocation(1), ErrorLocation(2)}));
+  CHECK_THROWS(engine.getSimulatedErrorLocations("no set"), "got 'no set'");
 }
 
 TEST(engines_leave_reports_where_they_are_asked_to) {

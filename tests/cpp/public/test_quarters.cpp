@@ -1,5 +1,7 @@
+#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <poplar/CSRFunctions.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/MetadataCreation.hpp>
@@ -217,6 +219,42 @@ TEST(products_and_convolutions_of_quarters_are_those_of_their_values) {
       CHECK_NEAR(got[8 + i * 4 + j], sum, 1e-5);
     }
   }
+}
+
+TEST(streams_carry_quarters_without_metadata) {
+  static const std::array<unsigned char, 4> kBits{0x3a, 0x81, 0x7f, 0x01};
+  struct Source final : StreamCallbackWithMetadata {
+    explicit Source(int& asked) : asked(asked) {}
+    Result prefetch(void*) override { return Result::NotAvailable; }
+    void complete() override {}
+    void fetch(void* p) override {
+      for (unsigned i = 0; i < 4; ++i) static_cast<unsigned char*>(p)[i] = kBits[i];
+    }
+    QuarterMetadata getMetadata() const override {
+      ++asked;
+      return {Format::F152, 5};
+    }
+    int& asked;
+  };
+  Fixture f;
+  const Tensor m = createConstantMetadataTensor(f.graph, Format::F143, -2);
+  const Tensor q = f.graph.addVariable(QUARTER, m, {4}, VariableMappingMethod::LINEAR, "q");
+  const auto in = f.graph.addHostToDeviceFIFO("in", QUARTER, 4);
+  const auto out = f.graph.addDeviceToHostFIFO("out", QUARTER, 4);
+  f.prog.add(Copy(in, q));
+  f.prog.add(Copy(q, out));
+  f.graph.createHostRead("values", popops::cast(f.graph, q, FLOAT, f.prog));
+  Engine engine(f.graph, f.prog);
+  int asked = 0;
+  std::array<unsigned char, 4> back{};
+  engine.connectStreamToCallback("in", std::make_unique<Source>(asked));
+  engine.connectStream("out", back.data(), back.data() + back.size());
+  engine.loadAndRun(f.device);
+  CHECK(back == kBits);
+  CHECK_EQ(asked, 0);
+  std::vector<float> expected;  // by the tensor's metadata, not by those of the callback
+  for (const auto bits : kBits) expected.push_back(valueOf(Format::F143, -2, bits));
+  checkFloats(f.read(engine, "values", 4), expected);
 }
 
 TEST(quarters_have_no_arithmetic_and_need_metadata) {

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kBytes = sizeof(std::uint32_t);
 
-void push(Outfeed& feed, std::size_t writer, std::uint32_t number) {
+void push(Outfeed& feed, std::size_t writer, std::size_t writers, std::uint32_t number) {
   const std::array<HostArray, 1> arrays{HostArray{"uint32", {}, &number}};
   const std::array<std::size_t, 1> bytes{kBytes};
-  feed.push(writer, arrays, bytes);
+  feed.push(writer, writers, arrays, bytes);
 }
 
 /// The numbers of all complete items, one after another.
@@ -41,7 +41,7 @@ Numbers through(Outfeed& feed, std::uint32_t count, std::size_t* most) {
   for (std::size_t w = 0; w < 2; ++w)
     writers.emplace_back([&feed, w, count] {
       for (std::uint32_t i = 0; i < count; ++i)
-        push(feed, w, 2 * i + static_cast<std::uint32_t>(w));
+        push(feed, w, 2, 2 * i + static_cast<std::uint32_t>(w));
     });
   Numbers all;
   while (all.size() < 2 * count) {
@@ -59,12 +59,12 @@ Numbers through(Outfeed& feed, std::uint32_t count, std::size_t* most) {
 TEST(items_are_complete_once_all_writers_gave_their_part) {
   Outfeed feed(false);
   for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
-  push(feed, 1, 11);
-  push(feed, 1, 21);
+  push(feed, 1, 2, 11);
+  push(feed, 1, 2, 21);
   CHECK(taken(feed).empty());
-  push(feed, 0, 10);
+  push(feed, 0, 2, 10);
   CHECK(taken(feed) == (Numbers{10, 11}));
-  push(feed, 0, 20);
+  push(feed, 0, 2, 20);
   CHECK(taken(feed) == (Numbers{20, 21}));
 }
 
@@ -83,12 +83,12 @@ TEST(a_program_that_nobody_reads_fails_in_time_and_keeps_what_is_there) {
   Outfeed feed(false);
   feed.setBound(3 * kBytes, 0.05);
   feed.begin(0, 1);
-  for (const std::uint32_t i : {0u, 1u, 2u}) push(feed, 0, i);
-  CHECK_THROWS(push(feed, 0, 3), "within 0.05 s while 12 bytes of them wait");
+  for (const std::uint32_t i : {0u, 1u, 2u}) push(feed, 0, 1, i);
+  CHECK_THROWS(push(feed, 0, 1, 3), "within 0.05 s while 12 bytes of them wait");
   CHECK(feed.waitSeconds() > 0.04);
   CHECK(taken(feed) == (Numbers{0, 1, 2}));
   feed.begin(0, 1);
-  push(feed, 0, 7);
+  push(feed, 0, 1, 7);
   CHECK(taken(feed) == Numbers{7});
 }
 
@@ -96,8 +96,8 @@ TEST(one_item_always_fits) {
   Outfeed feed(false);
   feed.setBound(1, 0.05);
   feed.begin(0, 1);
-  push(feed, 0, 5);
-  CHECK_THROWS(push(feed, 0, 6), "needs results to be taken");
+  push(feed, 0, 1, 5);
+  CHECK_THROWS(push(feed, 0, 1, 6), "needs results to be taken");
   CHECK(taken(feed) == Numbers{5});
 }
 
@@ -106,8 +106,8 @@ TEST(taking_and_clearing_make_room_for_who_waits) {
     Outfeed feed(false);
     feed.setBound(kBytes, 30);
     feed.begin(0, 1);
-    push(feed, 0, 1);
-    std::thread writer([&] { push(feed, 0, 2); });
+    push(feed, 0, 1, 1);
+    std::thread writer([&] { push(feed, 0, 1, 2); });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (clears)
       feed.clear();
@@ -122,12 +122,12 @@ TEST(closing_wakes_who_waits) {
   Outfeed feed(false);
   feed.setBound(kBytes, 0);  // it would wait for ever
   feed.begin(0, 1);
-  push(feed, 0, 1);
+  push(feed, 0, 1, 1);
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     feed.close("Python ends");
   });
-  CHECK_THROWS(push(feed, 0, 2), "Python ends");
+  CHECK_THROWS(push(feed, 0, 1, 2), "Python ends");
   other.join();
 }
 
@@ -135,22 +135,42 @@ TEST(the_newest_is_kept_and_waits_for_nobody) {
   Outfeed feed(true);
   feed.setBound(2 * kBytes, 0.05);
   feed.begin(0, 1);
-  for (std::uint32_t i = 0; i < 10; ++i) push(feed, 0, i);
+  for (std::uint32_t i = 0; i < 10; ++i) push(feed, 0, 1, i);
   CHECK(taken(feed) == Numbers{9});
   // One writer that is far ahead of the other waits for it: each item has two parts.
   for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
-  push(feed, 0, 0);
-  CHECK_THROWS(push(feed, 0, 1), "needs results to be taken");
-  push(feed, 1, 0);
+  push(feed, 0, 2, 0);
+  CHECK_THROWS(push(feed, 0, 2, 1), "needs results to be taken");
+  push(feed, 1, 2, 0);
   CHECK(taken(feed) == (Numbers{0, 0}));
 }
 
 TEST(a_run_drops_what_an_earlier_one_left_incomplete) {
   Outfeed feed(false);
   for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
-  push(feed, 0, 1);
+  push(feed, 0, 2, 1);
   for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
-  push(feed, 0, 2);
-  push(feed, 1, 3);
+  push(feed, 0, 2, 2);
+  push(feed, 1, 2, 3);
   CHECK(taken(feed) == (Numbers{2, 3}));
+}
+
+TEST(a_program_with_other_replicas_takes_the_feed_over) {
+  Outfeed feed(false);
+  for (std::size_t w = 0; w < 4; ++w) feed.begin(w, 4);
+  push(feed, 3, 4, 1);  // incomplete
+  feed.begin(0, 1);
+  CHECK_THROWS(push(feed, 3, 4, 2), "got one with 4 and one with 1. Make an Outfeed for each");
+  push(feed, 0, 1, 7);
+  CHECK(taken(feed) == Numbers{7});
+}
+
+TEST(results_of_another_size_are_refused) {
+  Outfeed feed(false);
+  for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
+  push(feed, 0, 2, 1);
+  std::array<std::uint32_t, 2> wide{1, 2};
+  const std::array<HostArray, 1> arrays{HostArray{"uint32", {}, wide.data()}};
+  const std::array<std::size_t, 1> bytes{sizeof wide};
+  CHECK_THROWS(feed.push(1, 2, arrays, bytes), "needs results of one size at a time");
 }

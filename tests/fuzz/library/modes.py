@@ -213,6 +213,32 @@ def gradient_of_vmap(d: Draw, case: Case) -> Program:
     )
 
 
+def beside_nan(d: Draw, case: Case) -> Program:
+    """Examples of vmap of which one has NaN and infinities: the others are as without them."""
+    samples = [case.draw(d.numbers()) for _ in range(COUNT)]
+    spoilt, numbers = d.integer(0, COUNT - 1), d.numbers()
+    samples[spoilt] = tuple(_spoilt(x, numbers) if is_float(x) else x for x in samples[spoilt])
+    operands = tuple(np.stack(each) for each in zip(*samples, strict=True))
+    derive = case.order > 0 and d.chance(0.5)
+    loop = _loop([0] * len(operands), COUNT)
+    others = np.array([n for n in range(COUNT) if n != spoilt])
+
+    def of(f: Function) -> Function:
+        return gradient_of(case, f) if derive else f
+
+    def seen(f: Function) -> Function:
+        return lambda *operands: jax.tree.map(lambda y: jnp.take(y, others, 0), f(*operands))
+
+    return Program(
+        lambda f: seen(jax.vmap(of(f))), lambda f: seen(loop(of(f))), operands, depth=int(derive)
+    )
+
+
+def _spoilt(x: Any, numbers: Any) -> Any:
+    wrong = np.array([np.nan, np.inf, -np.inf]).astype(x.dtype)
+    return np.where(numbers.random(x.shape) < 0.3, numbers.choice(wrong, x.shape), x)
+
+
 def _scanned(axes: Sequence[int | None]) -> Callable[[Function], Function]:
     def transform(function: Function) -> Function:
         def program(*operands: Any) -> Any:
@@ -369,6 +395,7 @@ MODES: tuple[tuple[Mode, int, int], ...] = (
     (compiled, 0, 2),
     (constants, 0, 2),
     (vmap, 0, 3),
+    (beside_nan, 0, 2),
     (scan, 0, 2),
     (pmap, 0, 2),
     (sharded, 0, 3),

@@ -8,7 +8,7 @@ import typing
 
 import typing_extensions
 
-from ipujax._poplar._poplar import gcl, poplar, popops
+from ipujax._poplar._poplar import gcl, poplar, popnn, popops
 
 from . import expr
 
@@ -28,6 +28,8 @@ __all__: list[str] = [
     "cholesky",
     "collectivePermute",
     "copyRemoteBuffer",
+    "ctcLoss",
+    "dropoutBlock",
     "eig",
     "eigh",
     "expr",
@@ -281,6 +283,34 @@ def copyRemoteBuffer(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def ctcLoss(
+    graph: poplar.Graph,
+    out_type: poplar.Type,
+    data: poplar.Tensor,
+    labels: poplar.Tensor,
+    data_lengths: poplar.Tensor,
+    label_lengths: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    blank_class: typing.SupportsIndex,
+    plan: popnn.ctc.Plan,
+    are_logits: bool,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor:
+    """
+    The losses of ctc, without a gradient.
+    """
+
+def dropoutBlock(
+    graph: poplar.Graph,
+    seed: poplar.Tensor,
+    input: poplar.Tensor,
+    starts: poplar.Tensor,
+    mask_shape: collections.abc.Sequence[typing.SupportsIndex],
+    keep_probability: typing.SupportsFloat | typing.SupportsIndex,
+    scale: typing.SupportsFloat | typing.SupportsIndex,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],

@@ -1,8 +1,9 @@
-"""optax's own tests, as shipped in its wheel, on JAX's CPU backend and on "ipu".
+"""Tests of optax and flax themselves, on JAX's CPU backend and on "ipu".
 
-Every module runs unchanged in a child process, once with `JAX_PLATFORMS=cpu` and once with
-`JAX_PLATFORMS=ipu,cpu`, where "ipu" is the default. Tests that pass on the CPU must pass on IPUs.
-Some tests need 64-bit types, so these are emulated.
+optax ships its tests in its wheel, flax in its source distribution, which pip brings in the version
+that is installed. (equinox ships them in neither.) Every module runs unchanged in a child process,
+once with `JAX_PLATFORMS=cpu` and once with `JAX_PLATFORMS=ipu,cpu`, where "ipu" is the default.
+Tests that pass on the CPU must pass on IPUs. Some tests need 64-bit types, so these are emulated.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import tarfile
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +27,14 @@ PLATFORMS = {
     "cpu": {"JAX_PLATFORMS": "cpu"},
     "ipu": {"JAX_PLATFORMS": "ipu,cpu", "IPUJAX_X64": "emulate"},
 }
+
+
+#: Where source distributions are unpacked.
+SOURCES = Path(__file__).resolve().parents[2] / "build" / "suites"
+#: flax's own script of tests asks for four devices.
+FLAX = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+#: They need TensorFlow, which has no part in what is tested.
+FLAX_LEFT_OUT = ("io_test", "tensorboard_test")
 
 
 class ModuleResult(NamedTuple):
@@ -37,23 +48,66 @@ class ModuleResult(NamedTuple):
     note: str = ""
 
 
-def modules() -> list[str]:
-    """The test modules of the installed optax.
+class Suite(NamedTuple):
+    """A library's tests: names of modules, and what pytest is given for one of them."""
+
+    modules: list[str]
+    target: Callable[[str], list[str]]
+    environment: dict[str, str]
+
+
+def suite(library: str) -> Suite:
+    """optax's or flax's tests.
 
     Raises:
-        RuntimeError: optax is not installed.
+        RuntimeError: the library is not installed, or pip cannot bring its sources.
     """
-    spec = importlib.util.find_spec("optax")
+    spec = importlib.util.find_spec(library)
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError(
-            "[conformance] needs optax; got none. Install it with pip install optax."
+            f"[conformance] needs {library}; got none. Install it with pip install {library}."
         )
-    root = Path(spec.submodule_search_locations[0])
-    found = sorted(path.relative_to(root.parent) for path in root.rglob("*_test.py"))
-    return [".".join(path.with_suffix("").parts) for path in found]
+    if library == "optax":
+        root = Path(spec.submodule_search_locations[0])
+        return Suite(_tests(root, root.parent, "."), lambda name: ["--pyargs", name], {})
+    root = _sources(library) / "tests"
+    names = [n for n in _tests(root, root, "/") if not n.endswith(FLAX_LEFT_OUT)]
+    return Suite(names, lambda name: [str(root / f"{name}.py")], FLAX)
+
+
+def _tests(folder: Path, root: Path, between: str) -> list[str]:
+    found = sorted(path.relative_to(root) for path in folder.rglob("*_test.py"))
+    return [between.join(path.with_suffix("").parts) for path in found]
+
+
+def _sources(library: str) -> Path:
+    """The unpacked source distribution of the installed version, from pip."""
+    name = f"{library}-{version(library)}"
+    if (SOURCES / name).is_dir():
+        return SOURCES / name
+    SOURCES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SOURCES) as folder:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=:all:"]
+        run = subprocess.run(
+            [*command, f"{library}=={version(library)}", "-d", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = list(Path(folder).glob("*.tar.gz"))
+        if run.returncode or not found:
+            raise RuntimeError(
+                f"[conformance] needs the sources of {name}; got {run.stderr[-300:]}. Connect to "
+                "a package index."
+            )
+        with tarfile.open(found[0]) as archive:
+            archive.extractall(folder, filter="data")
+        Path(folder, name).rename(SOURCES / name)
+    return SOURCES / name
 
 
 def run_modules(
+    suite: Suite,
     names: Sequence[str],
     platforms: Sequence[str],
     jobs: int,
@@ -63,7 +117,7 @@ def run_modules(
     """Runs each module on each platform; the results by module, then platform."""
 
     def run(pair: tuple[str, str]) -> ModuleResult:
-        result = run_module(*pair, seconds_each)
+        result = run_module(suite, *pair, seconds_each)
         on_result(result)
         return result
 
@@ -72,14 +126,14 @@ def run_modules(
         return list(pool.map(run, pairs))
 
 
-def run_module(name: str, platform: str, seconds: float) -> ModuleResult:
+def run_module(suite: Suite, name: str, platform: str, seconds: float) -> ModuleResult:
     """Runs one module in a child process; one that times out or crashes has no passed tests."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         command += ["-c", "/dev/null", "--rootdir", folder]
-        command += [f"--junitxml={report}", "--pyargs", name]
-        env = environment() | PLATFORMS[platform]
+        command += [f"--junitxml={report}", *suite.target(name)]
+        env = environment() | PLATFORMS[platform] | suite.environment
         try:
             run = subprocess.run(
                 command, cwd=folder, env=env, capture_output=True, text=True, timeout=seconds

@@ -1,0 +1,27 @@
+#include "engine/codelets/VertexStep.hpp"
+
+#include <sstream>
+
+#include "engine/Errors.hpp"
+
+namespace ipujax::engine {
+
+std::vector<PlacedVertex> placedVertices(const StepDesc& step) {
+  std::vector<PlacedVertex> vertices;
+  if (!step.attributes.has(kPlacedVertices)) return vertices;
+  const auto& placed = step.attributes.integers(kPlacedVertices);
+  std::vector<std::string> types;
+  std::istringstream names(step.attributes.text("types"));
+  for (std::string name; std::getline(names, name);) types.push_back(name);
+  for (std::size_t i = 0; i + 2 < placed.size(); i += 3) {
+    const auto type = static_cast<std::size_t>(placed[i + 1]);
+    if (type >= types.size())
+      throw poplar_error(
+          "[vertices] needs the type of every vertex; got a step without it. "
+          "Compile again.");
+    vertices.push_back({placed[i], types[type], placed[i + 2]});
+  }
+  return vertices;
+}
+
+}  // namespace ipujax::engine

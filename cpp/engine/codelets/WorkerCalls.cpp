@@ -1,0 +1,213 @@
+#include "engine/codelets/WorkerCalls.hpp"
+
+#include <cctype>
+#include <map>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <vector>
+
+namespace ipujax::engine {
+namespace {
+
+using Operands = std::map<std::string, std::string>;  ///< "%[name]" or "%0": its expression
+
+std::string trimmed(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+/// Behind the text in quotes that begins at `at`, which may be a raw one.
+std::size_t behindText(const std::string& code, std::size_t at) {
+  if (code[at] == '"' && at > 0 && code[at - 1] == 'R') {
+    const std::size_t open = code.find('(', at);
+    if (open == std::string::npos) return code.size();
+    const std::string close = ")" + code.substr(at + 1, open - at - 1) + "\"";
+    const std::size_t end = code.find(close, open);
+    return end == std::string::npos ? code.size() : end + close.size();
+  }
+  for (std::size_t i = at + 1; i < code.size(); ++i) {
+    if (code[i] == '\\')
+      ++i;
+    else if (code[i] == code[at])
+      return i + 1;
+  }
+  return code.size();
+}
+
+/// The parts of a list up to its closing bracket, at which `at` ends; none if there is no bracket.
+std::vector<std::string> parts(const std::string& code, std::size_t& at, char separator) {
+  std::vector<std::string> found(1);
+  for (int depth = 0; at < code.size();) {
+    const char c = code[at];
+    if (c == '"' || c == '\'') {
+      const std::size_t end = behindText(code, at);
+      found.back() += code.substr(at, end - at);
+      at = end;
+      continue;
+    }
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if ((c == ')' || c == ']' || c == '}') && depth-- == 0) return found;
+    ++at;
+    if (c == separator && depth == 0)
+      found.emplace_back();
+    else
+      found.back() += c;
+  }
+  return {};
+}
+
+/// What texts in quotes say, one behind another.
+std::string spoken(const std::string& literals) {
+  std::string said;
+  for (std::size_t at = 0; (at = literals.find('"', at)) != std::string::npos;) {
+    const std::size_t end = behindText(literals, at);
+    if (at > 0 && literals[at - 1] == 'R') {
+      const std::size_t open = literals.find('(', at) + 1;
+      said += literals.substr(open, literals.rfind(')', end) - open);
+    } else {
+      for (std::size_t i = at + 1; i + 1 < end; ++i) {
+        const bool escaped = literals[i] == '\\';
+        if (escaped) ++i;
+        said += escaped && literals[i] == 'n' ? '\n' : escaped ? ' ' : literals[i];
+      }
+    }
+    at = end;
+  }
+  return said;
+}
+
+Operands operandsOf(const std::vector<std::string>& sections) {
+  static const std::regex operand(R"(^(?:\[(\w+)\])?\s*"[^"]*"\s*\(([^]*)\)$)");
+  Operands found;
+  for (std::size_t section = 1, number = 0; section < 3 && section < sections.size(); ++section) {
+    const std::string list = sections[section] + ")";
+    std::size_t at = 0;
+    for (const std::string& part : parts(list, at, ',')) {
+      const std::string text = trimmed(part);
+      std::smatch match;
+      if (!std::regex_search(text, match, operand)) continue;
+      found["%" + std::to_string(number++)] = match[2];
+      if (match[1].matched) found["%[" + match[1].str() + "]"] = match[2];
+    }
+  }
+  return found;
+}
+
+/// Registers and what they hold, as C++; the vertex is in the first.
+class Registers {
+ public:
+  explicit Registers(Operands operands) : values_(std::move(operands)) { values_["$m0"] = "this"; }
+
+  /// Whether the symbol is that of a codelet without template arguments.
+  bool set(const std::string& name, const std::string& symbol) {
+    static const std::regex of_codelet(R"(^__runCodelet_([A-Za-z]\w*)$)");
+    std::smatch match;
+    if (!std::regex_search(symbol, match, of_codelet)) return false;
+    std::string type = match[1];
+    if (type.find("___") != std::string::npos) return false;
+    for (std::size_t at; (at = type.find("__")) != std::string::npos;) type.replace(at, 2, "::");
+    values_[name] = "&::ipujax_workers::compute< ::" + type + ">";
+    return true;
+  }
+
+  const std::string* find(const std::string& name) const {
+    const auto it = values_.find(name);
+    return it == values_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  Operands values_;
+};
+
+/// The calls of one instruction; nothing where it is not one of workers.
+std::optional<std::string> callOf(const std::string& instruction, Registers& registers) {
+  static const std::regex form(R"(^(\w+)(?:\s+([^]*))?$)");
+  std::smatch match;
+  if (!std::regex_search(instruction, match, form)) return std::nullopt;
+  const std::string list = match[2].str() + ")";
+  std::size_t at = 0;
+  std::vector<std::string> arguments = parts(list, at, ',');
+  for (std::string& argument : arguments) argument = trimmed(argument);
+  if (match[1] == "sync") return "";
+  if (match[1] == "setzi" && arguments.size() == 2 && registers.set(arguments[0], arguments[1]))
+    return "";
+  if (match[1] != "runall" || arguments.size() != 3 || arguments[2] != "0") return std::nullopt;
+  const std::string* entry = registers.find(arguments[0]);
+  const std::string* vertex = registers.find(arguments[1]);
+  if (!entry || !vertex) return std::nullopt;
+  return "::ipujax_workers::runAll((void*)(" + *entry + "), (void*)(" + *vertex + ")); ";
+}
+
+std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
+  std::string code = spoken(sections[0]);
+  for (char& c : code)
+    if (c == ';') c = '\n';
+  Registers registers(operandsOf(sections));
+  std::istringstream instructions(code);
+  std::string calls;
+  for (std::string line; std::getline(instructions, line);) {
+    const std::string instruction = trimmed(line);
+    if (instruction.empty()) continue;
+    const std::optional<std::string> call = callOf(instruction, registers);
+    if (!call) return std::nullopt;
+    calls += *call;
+  }
+  return "do { " + calls + "} while (false)";
+}
+
+}  // namespace
+
+std::string withWorkerCalls(const std::string& preprocessed) {
+  static const std::regex statement(
+      R"(\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|__volatile)\s*)?\()",
+      std::regex::optimize);
+  std::string made;
+  std::size_t done = 0;
+  for (std::sregex_iterator it(preprocessed.begin(), preprocessed.end(), statement), end; it != end;
+       ++it) {
+    const auto begin = static_cast<std::size_t>(it->position());
+    if (begin < done) continue;
+    std::size_t at = begin + static_cast<std::size_t>(it->length());
+    const std::vector<std::string> sections = parts(preprocessed, at, ':');
+    if (sections.empty()) continue;
+    const std::optional<std::string> calls = callsOf(sections);
+    if (!calls) continue;
+    std::string lines;  // as many as were there
+    for (std::size_t i = begin; i < at; ++i)
+      if (preprocessed[i] == '\n') lines += '\n';
+    made += preprocessed.substr(done, begin - done) + *calls + lines;
+    done = at + 1;
+  }
+  return made + preprocessed.substr(done);
+}
+
+std::string withoutContexts(const std::string& text) {
+  static const std::regex context(R"re(\btarget\s*\(\s*"(?:supervisor|worker)"\s*\))re",
+                                  std::regex::optimize);
+  return std::regex_replace(text, context, "unused");
+}
+
+std::string withWorkersHeader(const std::string& source) {
+  static const std::string prelude = "#include <poplar/codelets/prelude.h>\n";
+  std::string result;
+  if (source.find("#define IPUJAX_OWN_VECTORS") == std::string::npos) {
+    for (const char* name : {"IPUJAX_USES_BUILTINS", "IPUJAX_USES_VERTEX_BASE"})
+      if (source.find(std::string("#define ") + name) == std::string::npos)
+        result += std::string("#define ") + name + " 1\n";
+  }
+  const std::size_t at = source.find(prelude);
+  const std::size_t behind = at == std::string::npos ? 0 : at + prelude.size();
+  return result + source.substr(0, behind) + "#include <poplar/codelets/workers.h>\n" +
+         source.substr(behind);
+}
+
+bool isOfTheDevice(const std::string& message) {
+  for (const char* words : {"no such instruction", "unknown mnemonic", "invalid instruction",
+                            "is unknown", "__builtin_ipu_"})
+    if (message.find(words) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace ipujax::engine

@@ -1,0 +1,194 @@
+#include <cctype>
+#include <charconv>
+#include <istream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#include "poplin/ConvParams.hpp"
+#include "poputil/exceptions.hpp"
+
+namespace poplin {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+[[noreturn]] void refuse(const std::string& needs, const std::string& got) {
+  throw poputil::poplibs_error("[poplin::ConvParams] needs " + needs + "; got " + got +
+                               ". Correct the JSON.");
+}
+
+/// Reads an object of texts, numbers, booleans, lists of them, and objects of these: values by
+/// name, "inputTransform.flip".
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {}
+
+  std::map<std::string, Texts> read() {
+    object("");
+    if (peek() != '\0') bad();
+    return std::move(values_);
+  }
+
+ private:
+  [[noreturn]] void bad() const {
+    refuse("a JSON object of names and values",
+           "'" + std::string(text_.substr(0, at_)) + "' before what it is not in");
+  }
+  char peek() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) bad();
+  }
+  std::string scalar() {
+    const bool quoted = accept('"');
+    peek();
+    const auto begin = at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '-'))
+      ++at_;
+    const std::string value(text_.substr(begin, at_ - begin));
+    if (value.empty()) bad();
+    if (quoted) expect('"');
+    return value;
+  }
+  void object(const std::string& prefix) {
+    expect('{');
+    for (bool first = true; !accept('}'); first = false) {
+      if (!first) expect(',');
+      const std::string name = prefix + scalar();
+      expect(':');
+      if (peek() == '{' && prefix.empty())
+        object(name + ".");
+      else if (!values_.emplace(name, value()).second)
+        refuse("each name once", name + " twice");
+    }
+  }
+  Texts value() {
+    if (!accept('[')) return {scalar()};
+    Texts values;
+    for (bool first = true; !accept(']'); first = false) {
+      if (!first) expect(',');
+      values.push_back(scalar());
+    }
+    return values;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::map<std::string, Texts> values_;
+};
+
+template <class T>
+T numberOf(const std::string& name, const std::string& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (text != "true" && text != "false" && text != "0" && text != "1")
+      refuse("true or false in " + name, text);
+    return text == "true" || text == "1";
+  } else {
+    T value{};
+    const auto* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || at != end) refuse("whole numbers in " + name, text);
+    return value;
+  }
+}
+
+poplar::Type typeOf(const std::string& name, const std::string& text) {
+  if (text == "half") return poplar::HALF;
+  if (text == "float") return poplar::FLOAT;
+  refuse("half or float as " + name, text);
+}
+
+/// Gives the fields that are there their values, and knows which names were asked for.
+class Fields {
+ public:
+  explicit Fields(std::map<std::string, Texts> values) : values_(std::move(values)) {}
+
+  void read(const std::string& name, std::size_t& field) {
+    if (const auto* text = single(name)) field = numberOf<std::size_t>(name, *text);
+  }
+  bool read(const std::string& name, poplar::Type& field) {
+    const auto* text = single(name);
+    if (text) field = typeOf(name, *text);
+    return text != nullptr;
+  }
+  template <class T>
+  void read(const std::string& name, std::vector<T>& field) {
+    const auto at = values_.find(name);
+    if (at == values_.end()) return;
+    field.clear();
+    for (const auto& text : at->second) field.push_back(numberOf<T>(name, text));
+    values_.erase(at);
+  }
+  void read(const std::string& name, ConvParams::InputTransform& field) {
+    read(name + ".truncationLower", field.truncationLower);
+    read(name + ".truncationUpper", field.truncationUpper);
+    read(name + ".dilation", field.dilation);
+    read(name + ".paddingLower", field.paddingLower);
+    read(name + ".paddingUpper", field.paddingUpper);
+    read(name + ".flip", field.flip);
+  }
+  void read(const std::string& name, ConvParams::OutputTransform& field) {
+    read(name + ".truncationLower", field.truncationLower);
+    read(name + ".truncationUpper", field.truncationUpper);
+    read(name + ".stride", field.stride);
+    read(name + ".paddingLower", field.paddingLower);
+    read(name + ".paddingUpper", field.paddingUpper);
+  }
+  void refuseOthers() const {
+    if (!values_.empty()) refuse("names of ConvParams' fields", values_.begin()->first);
+  }
+
+ private:
+  const std::string* single(const std::string& name) {
+    const auto at = values_.find(name);
+    if (at == values_.end()) return nullptr;
+    if (at->second.size() != 1) refuse("one value of " + name, std::to_string(at->second.size()));
+    found_ = std::move(at->second.front());
+    values_.erase(at);
+    return &found_;
+  }
+
+  std::map<std::string, Texts> values_;
+  std::string found_;
+};
+
+}  // namespace
+
+std::istream& operator>>(std::istream& is, ConvParams& params) {
+  const std::string json(std::istreambuf_iterator<char>(is), {});
+  Fields fields(Reader(json).read());
+  ConvParams read = params;
+  if (fields.read("dataType", read.inputType)) read.outputType = read.inputType;
+  fields.read("inputType", read.inputType);
+  fields.read("outputType", read.outputType);
+  fields.read("batchSize", read.batchSize);
+  fields.read("numConvGroups", read.numConvGroups);
+  fields.read("inputChannelsPerConvGroup", read.inputChannelsPerConvGroup);
+  fields.read("outputChannelsPerConvGroup", read.outputChannelsPerConvGroup);
+  fields.read("inputFieldShape", read.inputFieldShape);
+  fields.read("kernelShape", read.kernelShape);
+  const std::size_t dims = read.inputFieldShape.size();
+  read.inputTransform = read.kernelTransform = ConvParams::InputTransform(dims);
+  read.outputTransform = ConvParams::OutputTransform(dims);
+  fields.read("inputTransform", read.inputTransform);
+  fields.read("kernelTransform", read.kernelTransform);
+  fields.read("outputTransform", read.outputTransform);
+  fields.refuseOthers();
+  read.validate();
+  params = std::move(read);
+  return is;
+}
+
+}  // namespace poplin

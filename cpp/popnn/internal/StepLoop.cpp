@@ -1,0 +1,110 @@
+#include "popnn/internal/StepLoop.hpp"
+
+#include "popops/DynamicSlice.hpp"
+#include "popops/ElementWise.hpp"
+#include "popops/Fill.hpp"
+
+namespace popnn::internal {
+namespace {
+
+using poplar::DebugContext;
+using poplar::Graph;
+using poplar::Tensor;
+using poplar::program::Copy;
+using poplar::program::Sequence;
+
+std::vector<Tensor> at(const std::vector<Tensor>& sequences, std::size_t step) {
+  std::vector<Tensor> found;
+  for (const Tensor& t : sequences) found.push_back(t[step]);
+  return found;
+}
+
+/// The steps of a loop, in turns.
+class Turns {
+ public:
+  Turns(Graph& graph, std::size_t steps, bool reverse, const StepTensors& sequences,
+        const StepBody& body, const DebugContext& debug)
+      : graph_(graph),
+        steps_(steps),
+        per_turn_(stepsPerTurn(steps)),
+        reverse_(reverse),
+        sequences_(sequences),
+        body_(body),
+        debug_(debug) {}
+
+  void run(std::vector<Tensor>& states, Sequence& prog) {
+    const std::size_t turns = steps_ / per_turn_ > 1 ? steps_ / per_turn_ : 0;
+    const std::size_t rest = steps_ - turns * per_turn_;
+    if (turns > 0) addLoop(turns, states, prog);
+    addSteps(sequences_, reverse_ ? 0 : steps_ - rest, rest, states, prog);
+  }
+
+ private:
+  /// Steps [begin, begin + n) of the sequences, which are there.
+  void addSteps(const StepTensors& sequences, std::size_t begin, std::size_t n,
+                std::vector<Tensor>& states, Sequence& prog) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t step = reverse_ ? begin + n - 1 - i : begin + i;
+      body_(prog, states, {at(sequences.inputs, step), at(sequences.outputs, step)});
+    }
+  }
+
+  void addLoop(std::size_t turns, const std::vector<Tensor>& states, Sequence& prog) {
+    const Tensor counter = graph_.addVariable(poplar::UNSIGNED_INT, {1}, {debug_, "counter"});
+    graph_.setTileMapping(counter, 0);
+    const std::size_t first = reverse_ ? steps_ - per_turn_ : 0;
+    popops::fill(graph_, counter, prog, static_cast<unsigned>(first), {debug_, "first"});
+    Sequence turn(debug_);
+    StepTensors part;
+    for (const Tensor& t : sequences_.inputs) {
+      part.inputs.push_back(partOf(t));
+      popops::dynamicSliceWithOutput(graph_, part.inputs.back(), t, counter, {0}, {per_turn_}, turn,
+                                     {debug_, "slice"});
+    }
+    for (const Tensor& t : sequences_.outputs) part.outputs.push_back(partOf(t));
+    auto moved = states;
+    addSteps(part, 0, per_turn_, moved, turn);
+    for (std::size_t i = 0; i < part.outputs.size(); ++i)
+      popops::dynamicUpdate(graph_, sequences_.outputs[i], part.outputs[i], counter, {0},
+                            {per_turn_}, turn, {debug_, "update"});
+    for (std::size_t i = 0; i < states.size(); ++i)
+      if (moved[i] != states[i]) turn.add(Copy(moved[i], states[i], false, {debug_, "state"}));
+    const auto step = static_cast<unsigned>(per_turn_);
+    if (reverse_)
+      popops::subInPlace(graph_, counter, step, turn, {debug_, "previous"});
+    else
+      popops::addInPlace(graph_, counter, step, turn, {debug_, "next"});
+    prog.add(poplar::program::Repeat(static_cast<unsigned>(turns), turn, debug_));
+  }
+
+  /// A variable where the steps of a turn lie.
+  Tensor partOf(const Tensor& sequence) {
+    return graph_.clone(sequence.slice(0, per_turn_), {debug_, "steps"},
+                        poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
+  }
+
+  Graph& graph_;
+  std::size_t steps_, per_turn_;
+  bool reverse_;
+  const StepTensors& sequences_;
+  const StepBody& body_;
+  DebugContext debug_;
+};
+
+}  // namespace
+
+std::size_t stepsPerTurn(std::size_t steps) {
+  for (std::size_t n = kMostStepsPerTurn; n > kMostStepsPerTurn / 2; --n)
+    if (steps % n == 0) return n;
+  return kMostStepsPerTurn;
+}
+
+std::vector<Tensor> runSteps(Graph& graph, std::size_t steps, bool reverse,
+                             const std::vector<Tensor>& states, const StepTensors& sequences,
+                             Sequence& prog, const StepBody& body, const DebugContext& debug) {
+  auto last = states;
+  Turns(graph, steps, reverse, sequences, body, debug).run(last, prog);
+  return last;
+}
+
+}  // namespace popnn::internal

@@ -1,0 +1,34 @@
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "poplar/Graph.hpp"
+#include "poplar/Program.hpp"
+#include "popnn/Rnn.hpp"
+
+namespace popnn::internal {
+
+/// The most steps that a turn of a layer's loop runs, each with exchange code of its own.
+constexpr std::size_t kMostStepsPerTurn = 16;
+
+/// Steps of a turn: as many as divide the steps of the loop, or nearly kMostStepsPerTurn.
+std::size_t stepsPerTurn(std::size_t steps);
+
+/// What a step reads and writes: a step of each sequence.
+struct StepTensors {
+  std::vector<poplar::Tensor> inputs, outputs;
+};
+/// Adds one step. It updates the states in place, or puts views of the step's outputs into their
+/// places.
+using StepBody = std::function<void(poplar::program::Sequence& loop,
+                                    std::vector<poplar::Tensor>& states, const StepTensors& step)>;
+
+/// The loop of a layer whose sequences have the same number of steps, T: a turn runs several, whose
+/// slices of `sequences` [T, ...] are read, and written, at once; steps that remain follow it.
+/// Returns the states after the last step, which is the first in time where `reverse`.
+std::vector<poplar::Tensor> runSteps(poplar::Graph& graph, std::size_t steps, bool reverse,
+                                     const std::vector<poplar::Tensor>& states,
+                                     const StepTensors& sequences, poplar::program::Sequence& prog,
+                                     const StepBody& body, const poplar::DebugContext& debug);
+
+}  // namespace popnn::internal

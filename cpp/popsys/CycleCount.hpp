@@ -1,0 +1,8 @@
+#pragma once
+#include "poplar/CycleCount.hpp"
+
+namespace popsys {
+
+using poplar::cycleCount;
+
+}  // namespace popsys

@@ -1,0 +1,17 @@
+#include "popx/CtcLoss.hpp"
+
+#include "popx/Native.hpp"
+
+namespace popx {
+
+poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
+                       const poplar::Tensor& data, const poplar::Tensor& labels,
+                       const poplar::Tensor& dataLengths, const poplar::Tensor& labelLengths,
+                       poplar::program::Sequence& prog, unsigned blankClass,
+                       const popnn::ctc::Plan& plan, bool areLogits,
+                       const poplar::DebugContext& debugContext) {
+  return native::ctcLoss(graph, outType, data, labels, dataLengths, labelLengths, prog, blankClass,
+                         plan, areLogits, debugContext);
+}
+
+}  // namespace popx

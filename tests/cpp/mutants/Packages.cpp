@@ -1,0 +1,180 @@
+#include "mutants/Packages.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "embedded/Error.hpp"
+#include "embedded/Session.hpp"
+#include "engine/Image.hpp"
+#include "mutants/Mutator.hpp"
+#include "mutants/Random.hpp"
+#include "runtime/Seal.hpp"
+
+namespace mutants {
+namespace {
+
+namespace embedded = ipujax::embedded;
+namespace engine = ipujax::engine;
+namespace fs = std::filesystem;
+using Elements = std::vector<std::vector<std::byte>>;
+
+/// As cpp/embedded/Package.cpp writes them.
+constexpr ipujax::runtime::SealKind kHeader{{'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 1, ""};
+constexpr std::size_t kPrelude = 16;
+constexpr std::size_t kAlignment = 64;
+
+std::vector<embedded::Leaf> leavesOf(const std::vector<engine::TensorSpec>& specs,
+                                     const char* name) {
+  std::vector<embedded::Leaf> leaves;
+  for (const auto& spec : specs) {
+    const auto slot = static_cast<std::int32_t>(leaves.size());
+    leaves.push_back({name + std::to_string(slot), spec.dtype, spec.shape, slot, false});
+  }
+  return leaves;
+}
+
+void alterLeaf(Random& random, std::vector<embedded::Leaf>& leaves) {
+  if (leaves.empty()) return;
+  auto& leaf = random.of(leaves);
+  switch (random.below(7)) {
+    case 0:
+      leaf.slot = static_cast<std::int32_t>(random.below(5)) - 2;
+      return;
+    case 1:
+      leaf.shape.push_back(static_cast<std::int64_t>(random.below(4)) - 1);
+      return;
+    case 2:
+      leaf.dtype = random.of(leaves).dtype;
+      return;
+    case 3:
+      leaf.is_stored = !leaf.is_stored;
+      return;
+    case 4:
+      leaf.name = random.of(leaves).name;
+      return;
+    case 5:
+      leaves.pop_back();
+      return;
+    default:
+      leaves.push_back(random.of(leaves));
+  }
+}
+
+/// The header with some of its bytes altered, sealed again.
+std::string withHeaderAltered(Random& random, const std::string& file) {
+  std::uint64_t size = 0;
+  std::memcpy(&size, file.data() + 8, sizeof size);
+  const auto sealed = std::as_bytes(std::span(file)).subspan(kPrelude, size);
+  const auto contents = ipujax::runtime::unseal(kHeader, sealed);
+  std::string altered(reinterpret_cast<const char*>(contents.data()), contents.size());
+  for (auto changes = 1 + random.below(3); changes > 0 && altered.size() > 16; --changes)
+    alterBytes(random, altered);
+  altered = ipujax::runtime::seal(kHeader, altered);
+  const auto roundedUp = [](std::uint64_t n) {
+    return (n + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const std::uint64_t new_size = altered.size();
+  std::string made = file.substr(0, 8);
+  made.append(reinterpret_cast<const char*>(&new_size), sizeof new_size);
+  made += altered;
+  made.resize(roundedUp(made.size()));
+  return made + file.substr(roundedUp(kPrelude + size));
+}
+
+std::string contentOf(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// What the session passes and gets back, each array in memory of just its size.
+struct Passed {
+  Passed(const embedded::Session& session, std::byte value) {
+    for (const auto& tensor : session.inputs()) {
+      elements.emplace_back(tensor.bytes, value);
+      arrays.inputs.push_back(elements.back().data());
+    }
+    for (const auto& tensor : session.outputs()) {
+      elements.emplace_back(tensor.bytes);
+      arrays.outputs.push_back(elements.back().data());
+    }
+  }
+  Elements elements;
+  embedded::Arrays arrays;
+};
+
+bool isTooLarge(const embedded::Package& package) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 29;
+  const auto image = engine::Image::deserialise(package.programBytes());
+  std::uint64_t bytes = image->arena_bytes;
+  for (const auto* specs : {&image->signature.inputs, &image->signature.outputs})
+    for (const auto& spec : *specs) bytes += spec.bytes;
+  return bytes > kMostBytes || image->signature.num_replicas > 16;
+}
+
+}  // namespace
+
+void writePackage(const fs::path& path, const std::vector<std::string>& corpus,
+                  std::uint64_t number) {
+  Random random(number * 0x9e3779b97f4a7c15u + 54321);
+  std::string program = corpus[parentOf(corpus, number)];
+  const auto signature = engine::Image::deserialise(std::as_bytes(std::span(program)))->signature;
+  if (random.oneIn(2)) program = mutate(corpus, number);
+  embedded::Description description;
+  description.name = signature.name;
+  description.structure = "{}";
+  description.arguments = leavesOf(signature.inputs, "argument");
+  description.results = leavesOf(signature.outputs, "result");
+  description.options = {{"option", "value"}};
+  for (auto& leaf : description.arguments) leaf.is_stored = random.oneIn(2);
+  if (random.oneIn(3)) alterLeaf(random, description.arguments);
+  if (random.oneIn(6)) alterLeaf(random, description.results);
+  Elements stored;
+  for (const auto& leaf : description.arguments) {
+    if (!leaf.is_stored || leaf.slot < 0) continue;
+    const auto slot = static_cast<std::size_t>(leaf.slot);
+    const std::uint64_t bytes = slot < signature.inputs.size() ? signature.inputs[slot].bytes : 8;
+    stored.emplace_back(random.oneIn(12) ? bytes / 2 : bytes);
+  }
+  const std::vector<std::span<const std::byte>> spans(stored.begin(), stored.end());
+  embedded::Package::write(path, description, std::as_bytes(std::span(program)), spans);
+  if (random.oneIn(2)) return;
+  std::string file = contentOf(path);
+  if (random.oneIn(4))
+    alterBytes(random, file);
+  else
+    file = withHeaderAltered(random, file);
+  std::ofstream(path, std::ios::binary) << file;
+}
+
+Outcome runPackage(const fs::path& path, std::chrono::milliseconds bound, std::string& reason) {
+  std::unique_ptr<embedded::Session> session;
+  try {
+    const auto package = embedded::Package::read(path);
+    if (isTooLarge(*package)) return Outcome::kTooLarge;
+    session = std::make_unique<embedded::Session>(package, embedded::Session::Options{bound});
+  } catch (const embedded::Error& error) {
+    reason = error.what();
+    return Outcome::kRefused;
+  }
+  try {
+    for (const auto value : {std::byte{0}, std::byte{1}}) {
+      Passed passed(*session, value);
+      session->run(passed.arrays);
+      for (const auto& tensor : session->stored()) {
+        std::vector<std::byte> elements(tensor.bytes);
+        session->readStored(tensor.name, elements);
+        const embedded::Session::NewValue again{tensor.name, elements};
+        session->setStored({&again, 1});
+      }
+    }
+  } catch (const embedded::Error& error) {
+    reason = error.what();
+    return error.status() == embedded::Status::kTimeout ? Outcome::kCancelled : Outcome::kFailed;
+  }
+  return Outcome::kRan;
+}
+
+}  // namespace mutants

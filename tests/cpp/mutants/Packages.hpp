@@ -1,0 +1,22 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "mutants/Runner.hpp"
+
+namespace mutants {
+
+/// Writes a file as ipujax.precompile does with something altered: its program, its description,
+/// the bytes of its header (with a seal that fits), or any bytes. The same number gives the same
+/// file.
+void writePackage(const std::filesystem::path& path, const std::vector<std::string>& corpus,
+                  std::uint64_t number);
+
+/// Opens the file as a session, runs it twice and changes what it stores in between.
+Outcome runPackage(const std::filesystem::path& path, std::chrono::milliseconds bound,
+                   std::string& reason);
+
+}  // namespace mutants
