@@ -67,8 +67,8 @@ struct File {
     sections = all.substr(embedded::roundedUp(kPrelude + size));
   }
 
-  void write(const std::filesystem::path& path) const {
-    const std::string sealed = runtime::seal(kHeader, header);
+  void write(const std::filesystem::path& path, const runtime::SealKind& kind = kHeader) const {
+    const std::string sealed = runtime::seal(kind, header);
     const std::uint64_t size = sealed.size();
     std::string all(kHeader.magic, 8);
     all.append(reinterpret_cast<const char*>(&size), sizeof(size));
@@ -139,6 +139,15 @@ TEST(a_sharded_program_runs_with_state_and_whole_arrays) {
   }
   session->readStored("w", std::as_writable_bytes(std::span(w)));
   CHECK(w == y);
+}
+
+TEST(files_of_other_formats_are_refused_with_both) {
+  const Folder folder;
+  sumProgram(3, false).write(folder / "a");
+  runtime::SealKind older = kHeader;
+  older.format = 1;
+  File(folder / "a").write(folder / "b", older);
+  CHECK_THROWS(Package::read(folder / "b"), "(format 2); got one of " IPUJAX_VERSION " (format 1)");
 }
 
 TEST(altered_headers_with_seals_that_fit_are_refused_or_run) {
