@@ -47,8 +47,9 @@ std::span<const std::byte> unseal(const SealKind& kind, std::span<const std::byt
   const auto format = r.get<std::uint32_t>();
   const auto version = r.get<std::string>();
   if (format != kind.format || version != IPUJAX_VERSION) {
-    throw ExecutableError("[Executable] needs one made by ipujax " IPUJAX_VERSION "; got " +
-                          version + ". Compile it again.");
+    throw ExecutableError("[Executable] needs one made by ipujax " IPUJAX_VERSION " (format " +
+                          std::to_string(kind.format) + "); got one of " + version + " (format " +
+                          std::to_string(format) + "). Compile it again.");
   }
   const auto size = r.get<std::uint64_t>();
   const auto sum = r.get<std::uint64_t>();

@@ -218,6 +218,48 @@ def test_a_thousand_runs_take_no_more_memory(file: Path):
         assert run(1000) - before < 1 << 20
 
 
+def test_runs_of_eight_threads_take_no_more_memory(file: Path):
+    with ipu.runtime.Session(file) as session:
+
+        def run(times: int) -> int:
+            def work() -> None:
+                for _ in range(times):
+                    session.run(X)
+                    session.submit(X).result()
+
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return psutil.Process().memory_info().rss
+
+        run(50)
+        before = run(50)
+        assert run(130) - before < 1 << 20
+
+
+def test_a_process_ends_well_while_its_session_runs(file: Path, run_python: RunPython):
+    """Eight threads run when Python ends; the sessions end first."""
+    code = f"""
+import threading, time, numpy as np, ipujax as ipu
+session = ipu.runtime.Session({str(file)!r})
+x = np.zeros({X.shape}, np.float32)
+def work():
+    try:
+        while True:
+            session.run(x)
+    except ipu.SessionError:
+        pass
+for _ in range(8):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+    ran = run_python("-c", code)
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "end", "")
+
+
 def test_altered_files_are_refused(file: Path, tmp_path: Path):
     """Some hundreds; tests/cpp/embedded and tests/mutants alter what is inside."""
     content = file.read_bytes()

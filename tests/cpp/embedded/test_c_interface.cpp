@@ -1,3 +1,4 @@
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,13 @@ struct Opened {
 };
 
 std::string lastMessage() { return ipujax_last_message(); }
+
+/// Pages of memory that the process has now.
+long residentPages() {
+  long all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident;
+}
 
 }  // namespace
 
@@ -64,6 +72,37 @@ TEST(a_file_is_opened_described_run_and_closed) {
     CHECK_EQ(second[i], first[i]);
   }
   CHECK_EQ(third[0], first[0]);  // samples are numbered as the batch is
+}
+
+TEST(a_thousand_runs_of_eight_threads_take_no_more_memory) {
+  const Saved saved = sumProgram(kSize, true);
+  const Opened opened(saved);
+  const auto runs = [&](int times) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&] {
+        const std::vector<float> x(kSize, 1);
+        std::vector<float> y(kSize);
+        const void* in[] = {nullptr, x.data()};
+        void* out[] = {y.data()};
+        for (int i = 0; i < times; ++i) {
+          CHECK_EQ(ipujax_run_now(opened.session, in, 2, out, 1, 1000000), IPUJAX_OK);
+          ipujax_run* run = nullptr;
+          CHECK_EQ(ipujax_submit(opened.session, in, 2, out, 1, 0, &run), IPUJAX_OK);
+          CHECK_EQ(ipujax_wait(run, 0), IPUJAX_OK);
+          ipujax_free_run(run);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  };
+  runs(50);
+  const long before = residentPages();
+  runs(130);
+  CHECK(residentPages() - before < 128);  // half a MiB
+  std::vector<float> w(kSize);
+  CHECK_EQ(ipujax_read_stored(opened.session, "w", w.data(), kSize * sizeof(float)), IPUJAX_OK);
+  CHECK_NEAR(w[7], saved.stored[0][7] + 8 * 2 * 180, 0.1);  // no run was lost
 }
 
 TEST(stored_arrays_are_swapped) {
