@@ -211,8 +211,7 @@ class _Splitter:
     def _joined(self, reader: int) -> set[Op]:
         """What joins results of several IPUs and is used by several at one time: each does it."""
         found: set[Op] = set()
-        joins = bool(self.joining)
-        pending = [op for op, run in self.run_of.items() if joins and run == reader]
+        pending = [op for op, run in self.run_of.items() if self.joining and run == reader]
         while pending:
             for maker in self._makers(pending.pop()):
                 is_pure = not (maker.regions or maker.traits.effect)
@@ -332,12 +331,10 @@ class _Splitter:
 
     def _makers(self, op: Op) -> list[Op]:
         """The ops of the body that it needs, those of counters left out."""
-        known = self._known_makers.get(op)
-        if known is None:
+        if op not in self._known_makers:
             found = (self.makers.get(value) for value in inputs_of(op))
-            known = [maker for maker in found if maker is not None and maker not in self.counted]
-            self._known_makers[op] = known
-        return known
+            self._known_makers[op] = [m for m in found if m is not None and m not in self.counted]
+        return self._known_makers[op]
 
     # Regions -------------------------------------------------------------------------------------
 
