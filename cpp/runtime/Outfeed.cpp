@@ -122,6 +122,10 @@ void Outfeed::push(std::size_t writer, std::size_t writers, std::span<const Host
     throw FeedError(
         "[outfeed] needs results of one size at a time; got programs with several. "
         "Make an Outfeed for each.");
+  if (item.missing == 0)
+    throw FeedError(
+        "[outfeed] needs one program at a time that writes from several replicas; got several. "
+        "Make an Outfeed for each.");
   for (std::size_t i = 0; i < bytes.size(); ++i)
     if (bytes[i] > 0)
       std::memcpy(item.arrays[i].data() + writer * bytes[i], arrays[i].data, bytes[i]);

@@ -333,8 +333,7 @@ class _Splitter:
         """The ops of the body that it needs, those of counters left out."""
         if op not in self._known_makers:
             found = (self.makers.get(value) for value in inputs_of(op))
-            known = [maker for maker in found if maker is not None and maker not in self.counted]
-            self._known_makers[op] = known
+            self._known_makers[op] = [m for m in found if m is not None and m not in self.counted]
         return self._known_makers[op]
 
     # Regions -------------------------------------------------------------------------------------

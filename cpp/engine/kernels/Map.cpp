@@ -139,10 +139,7 @@ class RowMap final : public MapKernel {
       }
     };
     const std::int64_t units = rows * pieces;
-    if (rows * cols <= grain_)
-      part(0, units);
-    else
-      context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / piece), part);
+    runUnits(context, units, piece, part);
   }
 
  private:

@@ -45,6 +45,16 @@ class MapKernel : public Kernel {
   static expr::RandomState at(std::uint64_t seed, std::int64_t element) {
     return {seed, static_cast<std::uint64_t>(element)};
   }
+  /// Runs part(begin, end) for all units, each of so many elements: on threads if they are worth
+  /// it.
+  template <class Part>
+  void runUnits(RunContext& context, std::int64_t units, std::int64_t unit_elements,
+                const Part& part) const {
+    if (units * unit_elements <= grain_)
+      part(std::int64_t{0}, units);
+    else
+      context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / unit_elements), part);
+  }
   /// Another one for each run of a kernel that is random.
   std::uint64_t nextSeed() const { return random_ ? runs_.fetch_add(1) << 32 : 0; }
 

@@ -40,10 +40,7 @@ class StripMap final : public MapKernel {
       }
     };
     const std::int64_t size = rows_ * cols_;
-    if (units * size <= grain_)
-      part(0, units);
-    else
-      context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / size), part);
+    runUnits(context, units, size, part);
   }
 
  private:

@@ -120,10 +120,7 @@ class TileMap final : public MapKernel {
     };
     const std::int64_t units = outer * tiles;
     const std::int64_t size = rows_ * cols_;
-    if (units * size <= grain_)
-      part(0, units);
-    else
-      context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / size), part);
+    runUnits(context, units, size, part);
   }
 
  private:
@@ -214,10 +211,7 @@ class ShortRowsMap final : public MapKernel {
         save(cursor.data(), row, rows, block);
       }
     };
-    if (units * size <= grain_)
-      part(0, units);
-    else
-      context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / size), part);
+    runUnits(context, units, size, part);
   }
 
  private:

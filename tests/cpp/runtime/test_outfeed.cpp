@@ -174,3 +174,15 @@ TEST(results_of_another_size_are_refused) {
   const std::array<std::size_t, 1> bytes{sizeof wide};
   CHECK_THROWS(feed.push(1, 2, arrays, bytes), "needs results of one size at a time");
 }
+
+TEST(two_programs_of_as_many_replicas_are_told_apart) {
+  Outfeed feed(false);
+  for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
+  feed.begin(0, 2);      // another program, while the first still writes
+  push(feed, 1, 2, 11);  // of the first
+  feed.begin(1, 2);
+  push(feed, 0, 2, 20);
+  CHECK_THROWS(push(feed, 1, 2, 21), "[outfeed] needs one program");
+  CHECK(feed.waitForItem(0));
+  CHECK_EQ(taken(feed).size(), 2u);
+}
