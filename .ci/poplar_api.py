@@ -70,7 +70,6 @@ REFUSES = {
     "Graph::serialize": "JSON, or the same as CBOR: a description of the model's own",
     "Graph::deserializeTensors": "JSON throws: as in the SDK, only bytes are read back",
     "Graph::getMaxVertexFieldValue": "of fields of 64 bits throws: a double carries the value",
-    "Execute": "with a tensor throws: the model does not gather what vertices return",
     "FunctionBuffer": "copies of code do nothing: functions are always at hand",
     "Graph::numVertices": "of codelets: library functions of the model have no vertices",
     "Graph::numEdges": "throws: the model keeps no edges",

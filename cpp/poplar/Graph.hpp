@@ -364,7 +364,7 @@ class Graph {
                              unsigned /*dimIndex*/) const {
     return 0xffffffff;
   }
-  /// Throws poplar_error: the model knows a field's type only once codelets are compiled.
+  /// Of the elements of a field of 32 bits or fewer: compiles the codelets; else poplar_error.
   double getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const;
   template <class T>
   T getMaxVertexFieldValueAs(StringRef vertexName, StringRef fieldName) const {

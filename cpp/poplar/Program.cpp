@@ -124,11 +124,14 @@ Execute::Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugCon
   }
 }
 
-Execute::Execute(ComputeSet, Tensor, const DebugContext&) {
-  throw poplar_error(
-      "[Execute] needs a compute set alone on the IPU Model, which does not gather what vertices "
-      "return; got a tensor, too. Write a result from the vertices and reduce it with "
-      "popops::allTrue.");
+Execute::Execute(ComputeSet cs, Tensor t, const DebugContext& debugContext)
+    : Execute(cs, debugContext) {
+  if (!t.valid() || t.elementType() != BOOL || t.numElements() != 1)
+    throw poplar_error("[Execute] needs one element of BOOL for what vertices return; got " +
+                       (t.valid() ? t.shapeToString() + " of " + t.elementType().toString()
+                                  : std::string("an empty Tensor")) +
+                       ". Make it with addVariable(BOOL, {1}).");
+  node_->children.front()->view = t.view();
 }
 
 Copy::Copy(const FunctionBuffer&, const Function&, const DebugContext& debugContext)

@@ -71,7 +71,7 @@ class Execute : public Program {
  public:
   Execute(ComputeSet cs, const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
   Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});  // NOLINT
-  /// Throws poplar_error: the model does not gather what vertices return.
+  /// `t`, one BOOL, becomes whether all vertices return true, which they need not do then.
   Execute(ComputeSet cs, Tensor t, const DebugContext& debugContext = {});
 };
 

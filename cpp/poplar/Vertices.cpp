@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <span>
 
 #include "engine/Half.hpp"
+#include "engine/codelets/Codelets.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
@@ -220,10 +223,31 @@ void Graph::setTileMapping(VertexRef v, unsigned tileNum) {
 }
 
 double Graph::getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const {
-  throw poplar_error("[Graph::getMaxVertexFieldValue] needs the type of " +
-                     std::string(vertexName) + "." + std::string(fieldName) +
-                     "; got a codelet that is compiled with the program. Read its type in the "
-                     "source.");
+  VertexStore& store = storeOf(impl());
+  const std::string type = ipujax::engine::normaliseTypeName(vertexName);
+  const auto refuse = [&](const std::string& needs) {
+    throw poplar_error("[Graph::getMaxVertexFieldValue] needs " + needs + "; got " + type + "." +
+                       std::string(fieldName) + ". Use another field.");
+  };
+  std::size_t file = 0;
+  if (!store.findClass(type, file)) refuse("a vertex type that addCodelets added");
+  auto& types = store.types[file];
+  if (std::ranges::find(types, type) == types.end()) types.push_back(type);
+  const auto library = store.library(file);
+  const IpujaxCodelet& codelet = library->codelet(type);
+  const std::span fields(codelet.fields, codelet.num_fields);
+  const auto field =
+      std::ranges::find_if(fields, [&](const auto& f) { return fieldName == f.name; });
+  if (field == fields.end()) refuse("one of the type's fields");
+  const auto element = static_cast<ipujax::engine::ElementType>(field->element);
+  if (element == ipujax::engine::ElementType::kHalf) return 65504;
+  if (ipujax::engine::sizeOf(element) == 8)
+    refuse("a field of 32 bits or fewer, whose values a double holds");
+  return ipujax::engine::withElement(element, [&]<class T>(T) {
+    return element == ipujax::engine::ElementType::kBool
+               ? 1.0
+               : static_cast<double>(std::numeric_limits<T>::max());
+  });
 }
 
 unsigned Graph::getNumVars() const { return static_cast<unsigned>(impl().variables.size()); }

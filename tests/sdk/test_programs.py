@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.sdk.conftest import Run
+from tests.sdk.feed_programs import FEEDS
 from tests.sdk.programs import PROGRAMS, STAGED
 
 #: What a loop of steps makes of one ulp in each.
 RELATIVE, ABSOLUTE = 2e-6, 1e-6
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, *FEEDS])
 def test_program(name: str, results: Run) -> None:
     _compare(results("programs", "fast")[name], results("programs", "sdk")[name])
 

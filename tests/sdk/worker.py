@@ -38,9 +38,10 @@ def _runs(kind: str) -> Iterator[tuple[str, Callable[[], Any]]]:
         for name, harness in small_harnesses().items():
             yield name, lambda h=harness: _second_run(h)
         return
-    from tests.sdk import programs
+    from tests.sdk import feed_programs, programs
 
-    yield from (programs.STAGED if kind == "staged" else programs.PROGRAMS).items()
+    both = programs.PROGRAMS | feed_programs.FEEDS
+    yield from (programs.STAGED if kind == "staged" else both).items()
 
 
 def _second_run(harness: Harness) -> Any:

@@ -199,6 +199,7 @@ class VertexKernel final : public Kernel {
       operand_bytes_.push_back(static_cast<std::size_t>(o.numElements()) * sizeOf(o.type));
     Decoder decoder(step, *library_);
     number_ = decoder.stepNumber();
+    gathers_ = step.attributes.integer(kGathers);
     std::map<Patches, std::uint32_t> known;
     while (!decoder.done()) {
       const Instance v = decoder.next();
@@ -216,6 +217,7 @@ class VertexKernel final : public Kernel {
     const auto n = static_cast<std::int64_t>(vertices_.size());
     const std::uint64_t runs = runs_.fetch_add(1, std::memory_order_relaxed);
     const auto cycles = static_cast<std::uint64_t>(std::llround(context.cycles));
+    std::atomic<bool> all{true};
     context.pool.parallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
       const std::size_t bytes = (largest_ + 63) / 64 * 64;
       const std::unique_ptr<std::byte, decltype(&std::free)> place(
@@ -227,9 +229,12 @@ class VertexKernel final : public Kernel {
       const Watch watch(*library_, memory(p, place.get()));
       for (std::int64_t i = begin; i < end; ++i) {
         const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
-        runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed, cycles);
+        if (!runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed,
+                    cycles))
+          all.store(false, std::memory_order_relaxed);
       }
     });
+    if (gathers_ == 1 || (gathers_ == 2 && !all)) *p.back() = static_cast<std::byte>(all.load());
   }
 
  private:
@@ -277,7 +282,8 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  void runOne(const Placed& v, std::byte* const* bases, std::byte* place, std::uint64_t seed,
+  /// Whether it returned true, in all workers.
+  bool runOne(const Placed& v, std::byte* const* bases, std::byte* place, std::uint64_t seed,
               std::uint64_t cycles) const {
     const std::byte* image = images_.data() + v.begin;
     for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
@@ -287,16 +293,20 @@ class VertexKernel final : public Kernel {
       std::byte* const pointer = bases[patch.base] + offset;
       std::memcpy(place + patch.at, &pointer, sizeof(pointer));
     }
+    bool all = true;
     // The last worker first: the first one often waits for what the others leave.
     for (unsigned worker = v.codelet->is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
       if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
       if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
-      if (!succeeds(*v.codelet, place, worker)) {
+      if (succeeds(*v.codelet, place, worker)) continue;
+      all = false;
+      if (gathers_ == 0) {
         throw application_runtime_error(
             "[Execute] needs codelets whose compute() returns true; a " +
             std::string(v.codelet->name) + " returned false. Return true at its end.");
       }
     }
+    return all;
   }
 
   std::shared_ptr<const CodeletLibrary> library_;
@@ -305,6 +315,7 @@ class VertexKernel final : public Kernel {
   std::vector<Patches> patches_;
   std::vector<std::size_t> operand_bytes_;
   std::size_t largest_ = 0;
+  std::int64_t gathers_ = 0;  ///< kGathers
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
 };
@@ -329,6 +340,10 @@ void checkVertices(StepCheck& check) {
   for (const char* name : {"unit", "flags", "types"}) check.text(name);
   check.integers("vertices");
   checkPlaced(check);
+  if (check.integer(kGathers, 0, 2) != 0) {
+    check.need(check.numOperands() > 0, "an operand for what vertices return");
+    check.updated(check.numOperands() - 1).isOf(ElementType::kBool).isOne();
+  }
   for (std::size_t i = 0; i < check.numOperands(); ++i) {
     const auto operand = check.anyAccess(i).isContiguous();
     check.need(operand->access != Access::kWrite, "operands that keep their values");

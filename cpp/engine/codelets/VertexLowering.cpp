@@ -90,10 +90,13 @@ class Lowering {
     costs_.add(vertex, codelet, largest_edge_);
   }
 
-  std::vector<ProgramNodePtr> finish() {
+  /// `result`: of one BOOL, or null; `is_first` of the steps that write it.
+  std::vector<ProgramNodePtr> finish(const ViewPtr& result, bool is_first) {
     const auto node = makeNode(ProgramKind::kStep, debug_);
     node->step.kernel = "engine.vertices";
     node->step.operands = operands();
+    if (result) node->step.operands.push_back({result, Access::kReadWrite});
+    node->step.attributes.set(kGathers, std::int64_t{!result ? 0 : is_first ? 1 : 2});
     std::string names;
     for (const auto& type : types_) names += type + "\n";
     node->step.cost = costs_.total(store_.unit(file_), types_.size());
@@ -312,8 +315,14 @@ std::vector<ProgramNodePtr> lowerComputeSets(GraphImpl& graph, const ProgramNode
   }
   std::vector<ProgramNodePtr> nodes;
   for (auto& [unit, lowering] : by_unit) {
-    for (auto& node : lowering.finish()) nodes.push_back(std::move(node));
+    const bool is_first = nodes.empty();
+    for (auto& node : lowering.finish(execute.view, is_first)) nodes.push_back(std::move(node));
   }
+  if (execute.view && nodes.empty())
+    throw graph_connection_error(
+        "[Execute] needs a compute set with vertices for a tensor of what "
+        "they return; got '" +
+        debug.getPathName() + "' without. Leave the tensor out.");
   return nodes;
 }
 

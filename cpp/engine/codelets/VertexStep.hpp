@@ -13,6 +13,10 @@ constexpr const char* kReadsCycles = "reads_cycles";
 /// tile.
 constexpr const char* kPlacedVertices = "placed";
 
+/// The attribute that says whether the last operand is a BOOL for whether all vertices return true:
+/// 0 where it is not, 1 to write it, 2 to change it only where they do not.
+constexpr const char* kGathers = "gathers";
+
 struct PlacedVertex {
   std::int64_t id;  ///< in the graph
   std::string type;

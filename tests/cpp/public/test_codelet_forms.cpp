@@ -5,6 +5,7 @@
 #include <fstream>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
+#include <popops/Cast.hpp>
 #include <sstream>
 
 #include "Check.hpp"
@@ -395,4 +396,63 @@ TEST(edges_have_arrows) {
     };)src");
   const Tensor in = f.constant<float>({2}, {4, 5});
   CHECK(run<float>(f, "Arrows", {{"in", in}}, 3) == (std::vector<float>{8, 10, 4}));
+}
+
+TEST(the_largest_value_of_a_field_is_that_of_its_elements) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/HalfFloat.hpp>
+#include <poplar/Vertex.hpp>
+    template <class T>
+    class Holds : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<T>> in;
+      poplar::Vector<short> shorts;
+      unsigned char byte;
+      bool flag;
+      unsigned long long wide;
+      bool compute() { return true; }
+    };
+    template class Holds<half>;
+    template class Holds<float>;
+    template class Holds<unsigned>;)src");
+  CHECK_EQ(f.graph.getMaxVertexFieldValue("Holds<half>", "in"), 65504);
+  CHECK_EQ(f.graph.getMaxVertexFieldValue("Holds<float>", "in"), 3.4028234663852886e38);
+  CHECK_EQ(f.graph.getMaxVertexFieldValueAs<std::uint64_t>("Holds<unsigned>", "in"), 4294967295U);
+  CHECK_EQ(f.graph.getMaxVertexFieldValueAs<std::int64_t>("Holds<half>", "shorts"), 32767);
+  CHECK_EQ(f.graph.getMaxVertexFieldValue("Holds<float>", "byte"), 255);
+  CHECK_EQ(f.graph.getMaxVertexFieldValue("Holds<float>", "flag"), 1);
+  CHECK_THROWS(f.graph.getMaxVertexFieldValue("Holds<float>", "wide"), "32 bits or fewer");
+  CHECK_THROWS(f.graph.getMaxVertexFieldValue("Holds<float>", "none"), "one of the type's fields");
+  CHECK_THROWS(f.graph.getMaxVertexFieldValue("Holds<double>", "in"), "");
+  CHECK_THROWS(f.graph.getMaxVertexFieldValue("Nothing", "in"), "that addCodelets added");
+}
+
+TEST(what_vertices_return_is_gathered_where_a_tensor_is_given) {
+  const auto agree = [](const std::vector<int>& values) {
+    Fixture f;
+    for (const char* name : {"Small", "Even"})  // of two files, thus two steps
+      add(f, std::string("#include <poplar/Vertex.hpp>\nclass ") + name +
+                 " : public poplar::Vertex {\n public:\n  poplar::Input<int> in;\n"
+                 "  bool compute() { return " +
+                 (name[0] == 'S' ? "*in < 100" : "*in % 2 == 0") + "; }\n};\n");
+    const Tensor in = f.constant<int>({values.size()}, values);
+    const Tensor all = f.graph.addVariable(BOOL, {1}, VariableMappingMethod::LINEAR);
+    const ComputeSet cs = f.graph.addComputeSet();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      for (const char* name : {"Small", "Even"})
+        f.graph.setTileMapping(f.graph.addVertex(cs, name, {{"in", in[i]}}), 3);
+    f.prog.add(Execute(cs, all));
+    return f.run<int>(popops::cast(f.graph, all, INT, f.prog))[0] == 1;
+  };
+  CHECK(agree({2, 4, 98}));
+  CHECK(!agree({2, 5, 98}));
+  CHECK(!agree({102, 4, 98}));
+  CHECK(!agree({101}));
+  Fixture f;
+  const ComputeSet none = f.graph.addComputeSet();
+  CHECK_THROWS(Execute(none, f.variable("x", {1})), "one element of BOOL");
+  CHECK_THROWS(Execute(none, Tensor()), "an empty Tensor");
+  f.prog.add(Execute(none, f.variable("b", {1}, BOOL)));
+  CHECK_THROWS(Engine(f.graph, f.prog), "needs a compute set with vertices");
 }
