@@ -96,9 +96,7 @@ constexpr std::array kFunctions{
              "}\n"},
     Function{"geluFloat",
              "inline float geluFloat(float x) {\n"
-             "  const float share =\n"
-             "      0.5f * (1.0f + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));\n"
-             "  return share == 0.0f ? -0.0f : x * share;\n"
+             "  return 0.5f * x * (1.0f + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));\n"
              "}\n"},
     Function{"bitsOf",
              "inline unsigned bitsOf(float x) {\n"
