@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,9 +31,15 @@ _KINDS: dict[int, type[IpuError]] = {
 }
 #: Results of this size or more are made where the device can write them itself.
 _LARGE_BYTES = 1 << 14
+#: How long Python's exit waits for threads to leave the extension; closing has woken them.
+_EXIT_SECONDS = 10.0
 
 #: Ended when Python exits: a run must not outlive the libraries it uses.
 _open: weakref.WeakSet[Session | Batcher] = weakref.WeakSet()
+#: An entry for each thread that is in the extension, and whether Python exits. A thread that came
+#: back from there after Python has ended would end the process.
+_inside: list[None] = []
+_exiting = False
 
 
 @atexit.register
@@ -41,16 +48,28 @@ def _close_all() -> None:
         batcher.close()
     for session in list(_open):
         session.close()
+    global _exiting
+    _exiting = True
+    end = time.monotonic() + _EXIT_SECONDS
+    while _inside and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 @contextmanager
 def typed() -> Iterator[None]:
     """Raises errors of the extension as those of ipujax."""
+    _inside.append(None)
     try:
+        if _exiting:
+            raise errors.SessionError(
+                "[runtime] needs Python to run; it exits. End threads before."
+            )
         yield
     except embedded.Error as error:
         message, status, _ = error.args
         raise _KINDS.get(status, IpuError)(message) from None
+    finally:
+        _inside.pop()
 
 
 def _microseconds(timeout: float | None) -> int:
