@@ -243,6 +243,10 @@ def test_ctrl_c_ends_a_program_that_fetches_or_waits(delay):
         time.sleep(5)
     except (KeyboardInterrupt, jax.errors.JaxRuntimeError) as error:
         print(type(error).__name__, error.__context__)
+    try:
+        jax.effects_barrier()  # or Python's end, which closes feeds, may be sooner
+    except jax.errors.JaxRuntimeError as error:
+        print(error)
         """
     )
     assert "got an interrupt (Ctrl-C)" in result.stdout + result.stderr, result
