@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import ipujax as ipu
 
@@ -261,7 +261,14 @@ def _collectives() -> dict[str, Program]:
         everyone = lax.all_gather(x, "d", tiled=True).sum(0, keepdims=True)
         return total + moved + turned + everyone + jnp.tile(part, (1, 2)) + lax.pmean(x, "d")
 
-    return {"collectives": (together, (_f32((4, 6)),))}
+    def dropped(x):
+        x = lax.with_sharding_constraint(x, NamedSharding(mesh, spread))
+        return ipu.nn.dropout(x, np.array([1, 2], np.uint32), rate=0.5)
+
+    return {
+        "collectives": (together, (_f32((4, 6)),)),
+        "sharded dropout": (dropped, (_f32((4, 6)),)),
+    }
 
 
 def programs() -> dict[str, Program]:
