@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Elements = std::vector<std::vector<std::byte>>;
 
 /// As cpp/embedded/Package.cpp writes them.
-constexpr ipujax::runtime::SealKind kHeader{{'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 1, ""};
+constexpr ipujax::runtime::SealKind kHeader{{'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 2, ""};
 constexpr std::size_t kPrelude = 16;
 constexpr std::size_t kAlignment = 64;
 
