@@ -40,8 +40,9 @@ def watch_calls(watcher: Callable[[], Callable[[WatchedCall], None] | None]) -> 
     watcher, JAX's fast path in C++ is off. A function that was called before must be traced again:
     enter a user context for that (`jax.make_user_context`).
     """
-    from jax._src import pjit
+    from jax._src import pjit, traceback_util
 
+    traceback_util.register_exclusion(__file__)  # as in compilation.py
     others, fast = pjit._pjit_call_impl_python, pjit._get_fastpath_data
 
     def call(*args: Any, **params: Any) -> Any:

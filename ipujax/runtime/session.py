@@ -62,7 +62,7 @@ def typed() -> Iterator[None]:
     try:
         if _exiting:
             raise errors.SessionError(
-                "[runtime] needs Python to run; it exits. End threads before."
+                "[runtime] needs Python to run; got a call while it exits. End threads before."
             )
         yield
     except embedded.Error as error:
