@@ -87,9 +87,10 @@ def _sources(library: str) -> Path:
         return SOURCES / name
     SOURCES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SOURCES) as folder:
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary=:all:"]
+        # Only the library: what builds its metadata may come as wheels.
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary"]
         run = subprocess.run(
-            [*command, f"{library}=={version(library)}", "-d", folder],
+            [*command, library, f"{library}=={version(library)}", "-d", folder],
             capture_output=True,
             text=True,
             check=False,
