@@ -15,17 +15,14 @@
 #include <utility>
 
 #include "embedded/Error.hpp"
+#include "embedded/PackageFormat.hpp"
 #include "runtime/Backend.hpp"
-#include "runtime/Seal.hpp"
 #include "runtime/Serial.hpp"
 
 namespace ipujax::embedded {
 namespace {
 
-constexpr runtime::SealKind kHeader{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 2, "a file of ipujax.precompile"};
-/// The magic once more, so that a file can be told by its first bytes, and the header's size.
-constexpr std::size_t kPrelude = sizeof(kHeader.magic) + sizeof(std::uint64_t);
+constexpr const auto& kMagic = kPackageHeader.magic;
 constexpr std::string_view kProgram = "program";
 
 [[noreturn]] void failBadFile(const std::string& got) {
@@ -79,15 +76,16 @@ std::shared_ptr<const Package> Package::read(const std::filesystem::path& path) 
   package->file_ = contentOf(path);
   const std::span<const std::byte> all(package->file_.data(), package->file_.size());
   std::uint64_t header_size = 0;
-  if (all.size() < kPrelude || std::memcmp(all.data(), kHeader.magic, sizeof(kHeader.magic)) != 0)
+  if (all.size() < kPreludeBytes || std::memcmp(all.data(), kMagic, sizeof(kMagic)) != 0)
     failBadFile("other bytes");
-  std::memcpy(&header_size, all.data() + sizeof(kHeader.magic), sizeof(header_size));
-  if (header_size > all.size() - kPrelude) failBadFile("one that is cut short");
+  std::memcpy(&header_size, all.data() + sizeof(kMagic), sizeof(header_size));
+  if (header_size > all.size() - kPreludeBytes) failBadFile("one that is cut short");
   try {
-    runtime::Reader reader(runtime::unseal(kHeader, all.subspan(kPrelude, header_size)));
+    runtime::Reader reader(
+        runtime::unseal(kPackageHeader, all.subspan(kPreludeBytes, header_size)));
     header(reader, package->description_, package->sections_);
     if (!reader.atEnd()) failBadFile("one with a longer header");
-    package->open(afterPadding(all, kPrelude + header_size));
+    package->open(afterPadding(all, kPreludeBytes + header_size));
     package->verify();
   } catch (const std::out_of_range& error) {
     failBadFile(std::string("one where ") + error.what());
@@ -252,7 +250,7 @@ void Package::write(const std::filesystem::path& path, const Description& descri
   runtime::Writer writer;
   Description written = description;
   header(writer, written, sections);
-  const std::string sealed = runtime::seal(kHeader, writer.take());
+  const std::string sealed = runtime::seal(kPackageHeader, writer.take());
   NewFile file(path);
   constexpr std::array<std::byte, kAlignment> kZeros{};
   std::size_t at = 0;
@@ -262,7 +260,7 @@ void Package::write(const std::filesystem::path& path, const Description& descri
   };
   const auto pad = [&] { put(kZeros.data(), roundedUp(at) - at); };
   const std::uint64_t header_size = sealed.size();
-  put(kHeader.magic, sizeof(kHeader.magic));
+  put(kMagic, sizeof(kMagic));
   put(&header_size, sizeof(header_size));
   put(sealed.data(), sealed.size());
   pad();

@@ -1,93 +1,57 @@
-#include <cctype>
 #include <charconv>
 #include <istream>
 #include <iterator>
 #include <map>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <vector>
 
+#include "poplar/internal/Json.hpp"
 #include "poplin/ConvParams.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace poplin {
 namespace {
 
+using poplar::internal::Json;
 using Texts = std::vector<std::string>;
+
+constexpr const char* kObject = "a JSON object of names, each once, and values";
 
 [[noreturn]] void refuse(const std::string& needs, const std::string& got) {
   throw poputil::poplibs_error("[poplin::ConvParams] needs " + needs + "; got " + got +
                                ". Correct the JSON.");
 }
 
-/// Reads an object of texts, numbers, booleans, lists of them, and objects of these: values by
-/// name, "inputTransform.flip".
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
+Texts textsOf(const std::string& name, const Json& json) {
+  if (json.isScalar()) return {json.text};
+  Texts texts;
+  for (const Json& item : json.items) {
+    if (!item.isScalar()) refuse("numbers or texts in " + name, "a list or an object");
+    texts.push_back(item.text);
+  }
+  return texts;
+}
 
-  std::map<std::string, Texts> read() {
-    object("");
-    if (peek() != '\0') bad();
-    return std::move(values_);
-  }
-
- private:
-  [[noreturn]] void bad() const {
-    refuse("a JSON object of names and values",
-           "'" + std::string(text_.substr(0, at_)) + "' before what it is not in");
-  }
-  char peek() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool accept(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) bad();
-  }
-  std::string scalar() {
-    const bool quoted = accept('"');
-    peek();
-    const auto begin = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '-'))
-      ++at_;
-    const std::string value(text_.substr(begin, at_ - begin));
-    if (value.empty()) bad();
-    if (quoted) expect('"');
-    return value;
-  }
-  void object(const std::string& prefix) {
-    expect('{');
-    for (bool first = true; !accept('}'); first = false) {
-      if (!first) expect(',');
-      const std::string name = prefix + scalar();
-      expect(':');
-      if (peek() == '{' && prefix.empty())
-        object(name + ".");
-      else if (!values_.emplace(name, value()).second)
-        refuse("each name once", name + " twice");
+/// Values by name, those of an object in the object as "inputTransform.flip".
+std::map<std::string, Texts> valuesOf(const std::string& text) {
+  std::map<std::string, Texts> values;
+  const auto add = [&](const std::string& name, const Json& value) {
+    if (!values.emplace(name, textsOf(name, value)).second) refuse(kObject, "'" + name + "' twice");
+  };
+  try {
+    const Json json = poplar::internal::readJson(text);
+    if (json.kind != Json::Kind::kObject) refuse(kObject, "'" + text + "'");
+    for (const auto& [name, value] : json.members) {
+      if (value.kind != Json::Kind::kObject) add(name, value);
+      for (const auto& [inner, of_inner] : value.members) add(name + "." + inner, of_inner);
     }
+  } catch (const poplar::internal::JsonError& error) {
+    refuse(kObject, error.what());
   }
-  Texts value() {
-    if (!accept('[')) return {scalar()};
-    Texts values;
-    for (bool first = true; !accept(']'); first = false) {
-      if (!first) expect(',');
-      values.push_back(scalar());
-    }
-    return values;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::map<std::string, Texts> values_;
-};
+  return values;
+}
 
 template <class T>
 T numberOf(const std::string& name, const std::string& text) {
@@ -168,7 +132,7 @@ class Fields {
 
 std::istream& operator>>(std::istream& is, ConvParams& params) {
   const std::string json(std::istreambuf_iterator<char>(is), {});
-  Fields fields(Reader(json).read());
+  Fields fields(valuesOf(json));
   ConvParams read = params;
   if (fields.read("dataType", read.inputType)) read.outputType = read.inputType;
   fields.read("inputType", read.inputType);

@@ -61,7 +61,7 @@ bool isOneOf(const std::string& name, std::initializer_list<const char*> names) 
 
 /// {"parallel": {"time": 2}}: how often each dimension is split.
 void checkConstraints(const std::string& text) {
-  using Kind = poplin::ConstraintsJson::Kind;
+  using Kind = poplin::Json::Kind;
   const auto json = poplin::readConstraintsJson(kWhere, text);
   if (json.kind != Kind::kObject)
     poplin::refuseConstraints(kWhere, "an object of parallel or serial splits", "another value");
@@ -71,7 +71,7 @@ void checkConstraints(const std::string& text) {
     for (const auto& [name, count] : splits.members) {
       const bool known =
           isOneOf(name, {"batch", "time", "label", "sliceIntoOutput", "classes", "beam"});
-      if (!known || count.kind != Kind::kNumber || count.number == 0)
+      if (!known || !poplin::countOf(count))
         poplin::refuseConstraints(kWhere,
                                   "batch, time, label, sliceIntoOutput, classes or beam in " +
                                       group + ", each a whole number from 1",

@@ -51,12 +51,6 @@ class Divided:
                 pending += operation.operands
         return [operation for operation in self.listing.operations if operation in found]
 
-    def weights_of(self, part: Part) -> set[Value]:
-        """The shared inputs that a part reads, itself or through what it repeats."""
-        read = part.reads()
-        read.update(v for operation in self.free_before(read) for v in operation.operands)
-        return read & self.shared
-
 
 def divide(jaxpr: ClosedJaxpr, shared: Sequence[bool], largest: float) -> Divided:
     """Divides a function of a micro-batch into parts.

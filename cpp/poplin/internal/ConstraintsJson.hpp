@@ -1,24 +1,20 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "poplar/internal/Json.hpp"
 
 namespace poplin {
 
-/// A JSON value of the option planConstraints. Numbers are whole and not negative: constraints have
-/// no others.
-struct ConstraintsJson {
-  enum class Kind : std::uint8_t { kObject, kArray, kNumber, kString, kBool };
-  Kind kind = Kind::kObject;
-  std::uint64_t number = 0;  ///< of a bool: 0 or 1
-  std::string text;
-  std::vector<ConstraintsJson> items;
-  std::vector<std::pair<std::string, ConstraintsJson>> members;
-};
+using poplar::internal::Json;
 
-/// Throws poplar::invalid_option for other text; `where` is the function's name, "poplin::matMul".
-ConstraintsJson readConstraintsJson(const std::string& where, const std::string& text);
+/// The JSON of an option planConstraints; throws poplar::invalid_option for other text. `where` is
+/// the function's name, "poplin::matMul".
+Json readConstraintsJson(const std::string& where, const std::string& text);
+
+/// A number of parts or channels: whole, from 1 to 2^32; none of another value.
+std::optional<std::uint64_t> countOf(const Json& json);
 
 /// The error of constraints that `where` does not take.
 [[noreturn]] void refuseConstraints(const std::string& where, const std::string& needs,

@@ -11,10 +11,15 @@
 namespace poplin {
 namespace {
 
-using Json = ConstraintsJson;
-
 [[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
   refuseConstraints(std::string("poplin::") + where, needs, got);
+}
+
+/// For an error's "got".
+std::string valueOf(const Json& json) {
+  if (json.kind == Json::Kind::kObject) return "an object";
+  if (json.kind == Json::Kind::kArray) return "a list";
+  return "'" + json.text + "'";
 }
 
 /// Turns the members of each object into constraints.
@@ -49,29 +54,27 @@ class Reader {
   using Members = std::vector<std::pair<std::string, Json>>;
 
   const Members& object(const std::string& name, const Json& json) {
-    if (json.kind != Json::Kind::kObject)
-      refuse(where_, name + " to be an object", "another value");
+    if (json.kind != Json::Kind::kObject) refuse(where_, name + " to be an object", valueOf(json));
     return json.members;
   }
 
   std::uint64_t count(const std::string& name, const Json& json) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
-    if (json.kind != Json::Kind::kNumber || json.number == 0 || json.number > kMost)
-      refuse(where_, name + " to be a whole number from 1", "another value");
-    return json.number;
+    const auto found = countOf(json);
+    if (!found) refuse(where_, name + " to be a whole number from 1", valueOf(json));
+    return *found;
   }
 
   bool boolean(const std::string& name, const Json& json) {
     if (json.kind != Json::Kind::kBool)
-      refuse(where_, name + " to be true or false", "another value");
-    return json.number != 0;
+      refuse(where_, name + " to be true or false", valueOf(json));
+    return json.text == "true";
   }
 
   std::optional<plan::Vertex> vertex(const Json& json) {
     for (const auto known : {plan::Vertex::kAmp, plan::Vertex::kSlic, plan::Vertex::kHorizontalMac,
                              plan::Vertex::kVerticalMac, plan::Vertex::kOuterProduct})
       if (json.kind == Json::Kind::kString && json.text == plan::nameOf(known)) return known;
-    refuse(where_, "method to be AMP, SLIC, HMAC, VMAC or OUTER_PRODUCT", "'" + json.text + "'");
+    refuse(where_, "method to be AMP, SLIC, HMAC, VMAC or OUTER_PRODUCT", valueOf(json));
   }
 
   void level(const Json& json) {

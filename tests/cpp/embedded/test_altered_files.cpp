@@ -1,16 +1,12 @@
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <random>
 
 #include "Check.hpp"
+#include "PackageFile.hpp"
 #include "SavedProgram.hpp"
-#include "embedded/AlignedBytes.hpp"
 #include "embedded/Error.hpp"
 #include "embedded/Session.hpp"
 #include "poplar/IPUModel.hpp"
-#include "runtime/Seal.hpp"
-#include "runtime/Serial.hpp"
 
 // Files whose header was altered and sealed again: each is refused as a bad file, or runs. (What
 // the digests find is in test_package, altered programs are in tests/mutants.)
@@ -18,12 +14,8 @@
 using namespace check;
 using embedded::Package;
 using embedded::Session;
-namespace runtime = ipujax::runtime;
 
 namespace {
-
-constexpr std::size_t kPrelude = 16;
-constexpr runtime::SealKind kHeader{{'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 2, "a file"};
 
 /// y = w + x on two replicas, in rows; w is stored and state.
 Saved sharded() {
@@ -52,31 +44,6 @@ Saved sharded() {
   saved.stored = {numbers(12, 1)};
   return saved;
 }
-
-struct File {
-  std::string header;    // contents of its seal
-  std::string sections;  // with what is before them up to a multiple of 64 bytes left out
-
-  explicit File(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string all{std::istreambuf_iterator<char>(in), {}};
-    std::uint64_t size = 0;
-    std::memcpy(&size, all.data() + 8, sizeof(size));
-    const auto contents = runtime::unseal(kHeader, bytesOf(all).subspan(kPrelude, size));
-    header.assign(reinterpret_cast<const char*>(contents.data()), contents.size());
-    sections = all.substr(embedded::roundedUp(kPrelude + size));
-  }
-
-  void write(const std::filesystem::path& path, const runtime::SealKind& kind = kHeader) const {
-    const std::string sealed = runtime::seal(kind, header);
-    const std::uint64_t size = sealed.size();
-    std::string all(kHeader.magic, 8);
-    all.append(reinterpret_cast<const char*>(&size), sizeof(size));
-    all += sealed;
-    all.resize(embedded::roundedUp(all.size()), '\0');
-    std::ofstream(path, std::ios::binary) << all << sections;
-  }
-};
 
 /// A byte, a number of 4 or 8 bytes, or a stretch that is moved, cut or doubled.
 void alter(std::string& bytes, std::mt19937_64& random) {
@@ -144,9 +111,9 @@ TEST(a_sharded_program_runs_with_state_and_whole_arrays) {
 TEST(files_of_other_formats_are_refused_with_both) {
   const Folder folder;
   sumProgram(3, false).write(folder / "a");
-  runtime::SealKind older = kHeader;
+  auto older = embedded::kPackageHeader;
   older.format = 1;
-  File(folder / "a").write(folder / "b", older);
+  put(folder / "b", PackageFile(contentOf(folder / "a")).bytes(older));
   CHECK_THROWS(Package::read(folder / "b"), "(format 2); got one of " IPUJAX_VERSION " (format 1)");
 }
 
@@ -156,13 +123,13 @@ TEST(altered_headers_with_seals_that_fit_are_refused_or_run) {
   std::size_t refused = 0, ran = 0, failed = 0;
   for (const Saved& saved : {sharded(), sumProgram(7, true)}) {
     saved.write(folder / "a");
-    const File good(folder / "a");
-    good.write(folder / "b");
+    const PackageFile good(contentOf(folder / "a"));
+    put(folder / "b", good.bytes());
     runOnce(folder / "b");
     for (int i = 0; i < 1500; ++i) {
-      File altered = good;
+      PackageFile altered = good;
       for (std::uint64_t n = 1 + random() % 3; n > 0; --n) alter(altered.header, random);
-      altered.write(folder / "b");
+      put(folder / "b", altered.bytes());
       try {
         runOnce(folder / "b");
         ++ran;

@@ -1,8 +1,8 @@
-#include <fstream>
 #include <iterator>
 #include <random>
 
 #include "Check.hpp"
+#include "PackageFile.hpp"
 #include "SavedProgram.hpp"
 #include "embedded/Error.hpp"
 
@@ -10,15 +10,6 @@ using namespace check;
 using embedded::Package;
 
 namespace {
-
-std::string contentOf(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void put(const std::filesystem::path& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary) << content;
-}
 
 /// Whether the file is refused as one that is damaged.
 bool isRefused(const std::filesystem::path& path) {

@@ -1,17 +1,14 @@
 #include "mutants/Packages.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <span>
 
+#include "PackageFile.hpp"
 #include "embedded/Error.hpp"
 #include "embedded/Session.hpp"
 #include "engine/Image.hpp"
 #include "mutants/Mutator.hpp"
 #include "mutants/Random.hpp"
-#include "runtime/Seal.hpp"
 
 namespace mutants {
 namespace {
@@ -20,11 +17,6 @@ namespace embedded = ipujax::embedded;
 namespace engine = ipujax::engine;
 namespace fs = std::filesystem;
 using Elements = std::vector<std::vector<std::byte>>;
-
-/// As cpp/embedded/Package.cpp writes them.
-constexpr ipujax::runtime::SealKind kHeader{{'I', 'P', 'U', 'J', 'A', 'X', 'P', 'K'}, 2, ""};
-constexpr std::size_t kPrelude = 16;
-constexpr std::size_t kAlignment = 64;
 
 std::vector<embedded::Leaf> leavesOf(const std::vector<engine::TensorSpec>& specs,
                                      const char* name) {
@@ -64,29 +56,11 @@ void alterLeaf(Random& random, std::vector<embedded::Leaf>& leaves) {
 }
 
 /// The header with some of its bytes altered, sealed again.
-std::string withHeaderAltered(Random& random, const std::string& file) {
-  std::uint64_t size = 0;
-  std::memcpy(&size, file.data() + 8, sizeof size);
-  const auto sealed = std::as_bytes(std::span(file)).subspan(kPrelude, size);
-  const auto contents = ipujax::runtime::unseal(kHeader, sealed);
-  std::string altered(reinterpret_cast<const char*>(contents.data()), contents.size());
-  for (auto changes = 1 + random.below(3); changes > 0 && altered.size() > 16; --changes)
-    alterBytes(random, altered);
-  altered = ipujax::runtime::seal(kHeader, altered);
-  const auto roundedUp = [](std::uint64_t n) {
-    return (n + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  const std::uint64_t new_size = altered.size();
-  std::string made = file.substr(0, 8);
-  made.append(reinterpret_cast<const char*>(&new_size), sizeof new_size);
-  made += altered;
-  made.resize(roundedUp(made.size()));
-  return made + file.substr(roundedUp(kPrelude + size));
-}
-
-std::string contentOf(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+std::string withHeaderAltered(Random& random, const std::string& bytes) {
+  PackageFile file(bytes);
+  for (auto changes = 1 + random.below(3); changes > 0 && file.header.size() > 16; --changes)
+    alterBytes(random, file.header);
+  return file.bytes();
 }
 
 /// What the session passes and gets back, each array in memory of just its size.
@@ -146,7 +120,7 @@ void writePackage(const fs::path& path, const std::vector<std::string>& corpus,
     alterBytes(random, file);
   else
     file = withHeaderAltered(random, file);
-  std::ofstream(path, std::ios::binary) << file;
+  put(path, file);
 }
 
 Outcome runPackage(const fs::path& path, std::chrono::milliseconds bound, std::string& reason) {

@@ -96,7 +96,10 @@ TEST(options_are_read_from_json) {
   std::istringstream file(R"({"kept": "2"})");
   readJSON(file, flags);
   CHECK_EQ(getAsProfileValue(flags)["kept"].asString(), std::string("2"));
-  CHECK_THROWS(readJSON("[1]", flags), "readJSON");
+  CHECK_THROWS(readJSON("[1]", flags), "[readJSON] needs a JSON object");
+  CHECK_THROWS(readJSON(R"({"on": [true]})", flags), "got a list or an object as 'on'");
+  CHECK_THROWS(readJSON(R"({"on": true, "on": false})", flags), "got 'on' twice");
+  CHECK_THROWS(readJSON(R"({"on": yes})", flags), "which ends or differs at byte 7");
   readJSONFromEnv("IPUJAX_TEST_NO_SUCH_VARIABLE", flags);
   CHECK_EQ(flags.size(), 4u);
 }

@@ -301,7 +301,8 @@ TEST(json_that_is_no_convolution_is_refused_and_changes_nothing) {
   refused(R"({"batchSize": -1})", "whole numbers in batchSize; got -1");
   refused(R"({"batchSize": 99999999999999999999999})", "whole numbers in batchSize");
   refused(R"({"batchSize": [1, 2]})", "one value of batchSize; got 2");
-  refused(R"({"batchSize": 1, "batchSize": 2})", "batchSize twice");
+  refused(R"({"batchSize": 1, "batchSize": 2})", "'batchSize' twice");
+  refused(R"({"inputTransform": {"flip": [true]}, "inputTransform.flip": [true]})", "twice");
   refused(R"({"batchsize": 1})", "names of ConvParams' fields; got batchsize");
   refused(R"({"dataType": "int"})", "half or float as dataType; got int");
   refused(R"({"inputTransform": {"flip": [2]}})", "true or false in inputTransform.flip; got 2");
