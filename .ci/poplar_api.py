@@ -252,7 +252,9 @@ def page() -> str:
         "JSON in the environment variable `POPLAR_ENGINE_OPTIONS` comes on top. These have an",
         "effect: `debug.outOfMemory` (`log` or `error`); `debug.floatPointOpException` (`true`: an",
         "invalid operation, a division by zero or an overflow of any step ends the run);",
-        "`debug.instrument` and `debug.instrumentCompute` (`false`: runs are not recorded); and",
+        "`debug.instrument` and `debug.instrumentCompute` (`false`: runs are not recorded);",
+        "`streamCallbacks.multiThreadMode` (`dedicated` or `collaborative`: callbacks of several",
+        "replicas are called at one time, unless `streamCallbacks.numWorkerThreads` is 0); and",
         "`autoReport.all` or an `autoReport.output*`, by which an Engine leaves `profile.pop` in",
         "`autoReport.directory` for the readers of pva.",
     ]

@@ -15,8 +15,14 @@ namespace ipujax::engine {
 
 class HostCallbacks;
 
+/// How the replicas of a program copy their streams.
+enum class StreamThreads : std::uint8_t {
+  kPool,        ///< at one time, each from a thread of the pool; nobody waits
+  kOne,         ///< one after another, on the thread that runs the program
+  kEachReplica  ///< at one time, on a thread for each: a copy may wait for that of another replica
+};
+
 /// The host's end of a program's streams; each copy of a stream moves the next block of a replica.
-/// Unless `servesInTurn`, replicas may copy at one time, each from a thread of the pool.
 class HostStreams {
  public:
   virtual ~HostStreams() = default;
@@ -24,8 +30,7 @@ class HostStreams {
                     std::uint64_t bytes) = 0;
   virtual void write(std::uint32_t stream, std::uint32_t replica, const void* device,
                      std::uint64_t bytes) = 0;
-  /// Whether replicas are to be served one after another, on the thread that runs the program.
-  virtual bool servesInTurn() const { return false; }
+  virtual StreamThreads threads() const { return StreamThreads::kPool; }
   /// One line of a program that prints; to stderr where nobody takes it.
   virtual void print(const std::string& line);
 };

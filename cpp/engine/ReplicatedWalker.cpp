@@ -24,19 +24,41 @@ double bytesOf(const StepDesc& step) {
   return bytes;
 }
 
-/// The callbacks of replicas that run at one time, up to the first failure of any of them.
-class UntilFailure final : public HostCallbacks {
+/// The host of replicas that run at one time, up to the first failure of any of them.
+class UntilFailure final : public HostCallbacks, public HostStreams {
  public:
-  explicit UntilFailure(HostCallbacks& callbacks) : callbacks_(callbacks) {}
+  explicit UntilFailure(const RunContext& context) : context_(context) {}
+  RunContext guarded() {
+    RunContext guarded = context_;
+    if (guarded.callbacks) guarded.callbacks = this;
+    if (guarded.streams) guarded.streams = this;
+    return guarded;
+  }
   bool fail() { return !failed_.exchange(true); }  ///< whether it is the first failure
+
   void call(const std::string& id, std::span<const HostArray> arguments,
             std::span<const HostArray> results) override {
-    if (failed_.load()) throw std::runtime_error("[replicas] another replica failed");
-    callbacks_.call(id, arguments, results);
+    check();
+    context_.callbacks->call(id, arguments, results);
   }
+  void read(std::uint32_t stream, std::uint32_t replica, void* device,
+            std::uint64_t bytes) override {
+    check();
+    context_.streams->read(stream, replica, device, bytes);
+  }
+  void write(std::uint32_t stream, std::uint32_t replica, const void* device,
+             std::uint64_t bytes) override {
+    check();
+    context_.streams->write(stream, replica, device, bytes);
+  }
+  void print(const std::string& line) override { context_.streams->print(line); }
 
  private:
-  HostCallbacks& callbacks_;
+  void check() const {
+    if (failed_.load()) throw std::runtime_error("[replicas] another replica failed");
+  }
+
+  const RunContext& context_;
   std::atomic<bool> failed_{false};
 };
 
@@ -137,18 +159,23 @@ void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> 
   };
   const auto count = static_cast<std::int64_t>(run.replicas.size());
   bool calls_host = false;
-  bool in_turn = false;
+  bool copies_streams = false;
   double bytes = 0;
   for (const auto node : nodes) {
     calls_host |= facts_[node].calls_host;
-    in_turn |= facts_[node].streams;
+    copies_streams |= facts_[node].streams;
     bytes += facts_[node].bytes;
   }
-  if (calls_host && run.context.callbacks && run.context.callbacks->takesManyThreads())
+  const StreamThreads streams = copies_streams && run.context.streams
+                                    ? run.context.streams->threads()
+                                    : StreamThreads::kPool;
+  const HostCallbacks* const callbacks = run.context.callbacks;
+  if (streams == StreamThreads::kEachReplica ||
+      (calls_host && callbacks && callbacks->takesManyThreads()))
     return callTogether(run, nodes);
   // With fewer replicas than threads, each one's steps share the threads instead.
   ThreadPool& pool = run.context.pool;
-  in_turn = calls_host || (in_turn && run.context.streams && run.context.streams->servesInTurn());
+  const bool in_turn = calls_host || streams == StreamThreads::kOne;
   const bool together =
       !in_turn && count >= pool.numThreads() && bytes * static_cast<double>(count) >= kWorthThreads;
   together ? pool.parallelFor(count, 1, one) : one(0, count);
@@ -163,17 +190,16 @@ void ReplicatedWalker::walkOne(const Run& run, std::span<const std::uint32_t> no
 
 /// Once one replica fails, no other calls the host any more: nobody would come to meet it there.
 void ReplicatedWalker::callTogether(const Run& run, std::span<const std::uint32_t> nodes) const {
-  UntilFailure callbacks(*run.context.callbacks);
-  RunContext context = run.context;
-  context.callbacks = &callbacks;
+  UntilFailure host(run.context);
+  const RunContext context = host.guarded();
   const Run guarded{context, run.replicas};
   const auto count = static_cast<std::uint32_t>(run.replicas.size());
   ReplicaThreads::shared().runTogether(count, [&](std::uint32_t replica) {
     try {
       walkOne(guarded, nodes, replica);
     } catch (...) {
-      if (!callbacks.fail()) return;  // it may follow from the first failure
-      run.context.callbacks->failed(std::current_exception());
+      if (!host.fail()) return;  // it may follow from the first failure
+      if (run.context.callbacks) run.context.callbacks->failed(std::current_exception());
       throw;
     }
   });

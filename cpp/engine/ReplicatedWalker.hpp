@@ -12,8 +12,8 @@ namespace ipujax::engine {
 /// Walks a program for all its replicas. One thread decides what comes next; stretches in which the
 /// replicas do not meet run for all of them on the thread pool, a collective step runs once for
 /// all. So no replica ever waits for another, and nothing can deadlock (docs/decisions/0012).
-/// Stretches that call the host run on a thread for each replica: callbacks may wait for each
-/// other.
+/// Stretches that call the host, or copy streams that say so, run on a thread for each replica:
+/// callbacks may wait for each other.
 ///
 /// Around a collective all replicas must take the same way: where a condition differs, the run ends
 /// with an error. Where no collective is inside, each replica goes its own way.

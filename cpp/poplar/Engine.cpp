@@ -44,11 +44,12 @@ struct Engine::Impl {
   Impl& operator=(const Impl&) = delete;
 
   /// Runs an entry point on one replica, or on all of them.
-  void enter(const std::string& name, std::optional<unsigned> replica = {}) {
+  void enter(const std::string& name, std::optional<unsigned> replica = {},
+             bool threads_for_callbacks = false) {
     const std::int32_t selector = selectorOf(name);
     const void* const inputs[] = {&selector};
     const ipujax::engine::Arrays arrays{inputs, {}};
-    streams.begin();
+    streams.begin(threads_for_callbacks);
     const Running running(runs);
     try {
       if (replica) {
@@ -103,6 +104,7 @@ struct Engine::Impl {
   std::atomic<bool> runs{false};
   std::string report_file;  ///< written at the end; empty: none
   OptionFlags options;
+  OptionFlags run_options;  ///< of runs without options
   std::map<ErrorLocation, ErrorCode> simulated_errors;
 
   unsigned numTiles() const { return image->num_tiles * image->signature.num_replicas; }
@@ -144,6 +146,8 @@ Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<
   const internal::EngineOptions options = internal::engineOptions(opt);
   impl_->report_file = internal::reportFile(options.flags);
   impl_->options = options.flags;
+  impl_->run_options = RuntimeOptions(OptionFlags()).flags();
+  internal::threadsForCallbacks(impl_->options, impl_->run_options);  // throws for their values
   impl_->log.enable(options.records_runs);
 }
 Engine::Engine(Engine&&) noexcept = default;
@@ -160,9 +164,6 @@ void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(devi
 void Engine::stop() {
   if (impl_->runs) impl_->session.cancel();
 }
-void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions&) {
-  run(prog, debugName);
-}
 void Engine::deploy() {
   impl_->enter("load");
   impl_->loaded = true;
@@ -173,10 +174,18 @@ void Engine::load(const Device& device) {
 }
 
 void Engine::run(unsigned prog, const std::string& debugName) {
+  runWith(prog, debugName, impl_->run_options);
+}
+
+void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions& options) {
+  runWith(prog, debugName, options.flags());
+}
+
+void Engine::runWith(unsigned prog, const std::string& debugName, const OptionFlags& options) {
   if (!impl_->loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
   const std::string entry = std::to_string(prog);
   impl_->throwSimulatedError();
-  impl_->enter(entry);
+  impl_->enter(entry, {}, internal::threadsForCallbacks(impl_->options, options));
   const auto trips = impl_->session.tripMeans();
   impl_->log.add(debugName.empty() ? "program " + entry : debugName, entry,
                  internal::costOfEntry(*impl_->image, entry, trips));

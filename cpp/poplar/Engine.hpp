@@ -33,6 +33,12 @@ namespace poplar {
 /// A program of a replicated graph runs on all replicas. Each has its own variables, streams and
 /// remote buffers; memory that the host gives or takes holds them one after another, replica 0
 /// first. An error of one replica ends the run of all.
+///
+/// Callbacks of streams and host functions are called one after another, replica 0 first, on the
+/// thread that calls `run`. With streamCallbacks.multiThreadMode = dedicated or collaborative and a
+/// streamCallbacks.numWorkerThreads other than 0, each replica calls them on a thread of its own,
+/// however many that are: then a callback may wait for that of another replica, and those that
+/// share state need a lock.
 class Engine {
  public:
   using ProgressFunc = poplar::ProgressFunc;
@@ -183,6 +189,8 @@ class Engine {
   std::string reportBytes() const;
 
  private:
+  void runWith(unsigned prog, const std::string& debugName, const OptionFlags& options);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

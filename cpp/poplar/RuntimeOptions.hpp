@@ -3,9 +3,11 @@
 
 namespace poplar {
 
-/// Options that may differ from run to run: target.syncMethod, target.hostSyncTimeout,
-/// streamCallbacks.* and the like. They tune how a host waits for an IPU, so none changes what the
-/// model does; names and values are checked all the same.
+/// Options that may differ from run to run, instead of those that the engine was made with.
+/// streamCallbacks.multiThreadMode and numWorkerThreads say whether the callbacks of several
+/// replicas are called at one time (Engine). The others (target.syncMethod, target.hostSyncTimeout
+/// and the like) tune how a host waits for an IPU, so they change nothing in the model; their names
+/// are checked all the same.
 class RuntimeOptions {
  public:
   RuntimeOptions() = default;

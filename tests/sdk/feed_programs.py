@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,56 @@ def infeed_over_replicas() -> Any:
         return 0.5 * carry + batch.sum(axis=0)
 
     return jax.jit(lambda c: ipu.repeat(4, body, c, infeed=infeed))(jnp.zeros(3))
+
+
+@program
+def infeed_shorter_than_the_loop_over_replicas() -> Any:
+    """Each batch has to be taken by both replicas before the ring has room for the next."""
+    devices = mesh(2, names=("r",))
+    infeed = ipu.Infeed(
+        numbers(6, 4, 3),
+        sharding=NamedSharding(devices, PartitionSpec("r")),
+        prefetch_depth=1,
+        timeout=60,
+    )
+    outfeed = ipu.Outfeed("all")
+
+    def body(carry: Any, batch: Any) -> Any:
+        carry = 0.5 * carry + batch.sum(axis=0)  # a collective between two batches
+        return carry, carry
+
+    def loop(carry: Any) -> Any:
+        return ipu.repeat(6, body, carry, infeed=infeed, outfeed=outfeed)
+
+    def local(carry: Any) -> Any:
+        """No collective: one replica may be at the end before the other begins."""
+        return ipu.repeat(6, lambda c, batch: 0.5 * c + batch.sum(axis=0), carry, infeed=infeed)
+
+    carry = jax.block_until_ready(jax.jit(loop)(jnp.zeros(3)))
+    infeed.restart()
+    split = PartitionSpec("r")
+    apart = jax.shard_map(
+        local, mesh=devices, in_specs=split, out_specs=split, check_vma=False
+    )
+    return carry, outfeed.dequeue(), jax.jit(apart)(jnp.zeros((2 * 3)))
+
+
+@program
+def callbacks_that_wait_for_each_other() -> Any:
+    """As on the CPU backend: both replicas are in their callbacks at one time."""
+    devices = mesh(2, names=("r",))
+    barrier = threading.Barrier(2, timeout=60)
+
+    def meet(x: Any) -> Any:
+        barrier.wait()
+        return np.asarray(x) * 2
+
+    def local(x: Any) -> Any:
+        return jax.pure_callback(meet, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1
+
+    split = PartitionSpec("r")
+    run = jax.shard_map(local, mesh=devices, in_specs=split, out_specs=split)
+    return jax.jit(run)(jnp.arange(4.0))
 
 
 @program

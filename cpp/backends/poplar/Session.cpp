@@ -90,6 +90,28 @@ class Fetch final : public Transfer {
   const std::size_t bytes_;
 };
 
+/// Replicas that call the host call it at one time: what one waits for may come when another has
+/// called, as the batches of a feed that they share.
+bool callsTogether(const Container& container) {
+  return container.signature.num_replicas > 1 && !container.host_calls.empty();
+}
+
+/// The host answers each replica by itself, as they may be at different calls.
+poplar::OptionFlags engineOptions(const Container& container) {
+  if (!callsTogether(container)) return {};
+  return {{"target.syncReplicasIndependently", "true"}};
+}
+
+poplar::RuntimeOptions runOptions(const Container& container,
+                                  const runtime::HostCallbacks* callbacks) {
+  if (!callsTogether(container)) return {};
+  const bool on_threads = callbacks && callbacks->takesManyThreads();
+  const auto threads = std::to_string(container.signature.num_replicas);
+  return poplar::RuntimeOptions(
+      {{"streamCallbacks.multiThreadMode", on_threads ? "dedicated" : "singleThread"},
+       {"streamCallbacks.numWorkerThreads", on_threads ? threads : "0"}});
+}
+
 /// Which arguments the program reads from their streams.
 class FetchFresh final : public Transfer {
  public:
@@ -136,7 +158,7 @@ Session::Session(std::shared_ptr<const Program> program, const runtime::DeviceSt
     : program_(std::move(program)),
       range_(rangeOf(devices, program_->container().ipus_per_replica)),
       id_(nextId()),
-      engine_(program_->takeExecutable()),
+      engine_(program_->takeExecutable(), engineOptions(program_->container())),
       kept_(program_->container()) {
   if (!wantsReport()) engine_.disableExecutionProfiling();
   connectStreams();
@@ -252,7 +274,7 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   try {
     const SimulatedError simulated(engine_, program_->signature().name);
     fillRemoteBuffers();
-    engine_.run(0);
+    engine_.run(0, "", runOptions(program_->container(), callbacks_));
     readRemoteBuffers();
   } catch (const poplar::recoverable_runtime_error& e) {
     error = std::make_exception_ptr(runtime::DeviceError("devices without errors", e.what(),

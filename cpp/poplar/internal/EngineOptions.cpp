@@ -17,6 +17,9 @@ constexpr std::array<std::string_view, 9> kFamilies{
     "autoReport.", "debug.",           "exchange.", "opt.",    "prng.",
     "profiler.",   "streamCallbacks.", "target.",   "verbose."};
 
+constexpr const char* kMultiThreadMode = "streamCallbacks.multiThreadMode";
+constexpr const char* kNumWorkerThreads = "streamCallbacks.numWorkerThreads";
+
 /// Whether an option has the first of its two values.
 bool isFirst(const std::string& name, const std::string& value, const char* first,
              const char* second) {
@@ -63,6 +66,27 @@ void checkRuntimeOptions(const OptionFlags& options) {
         "streamCallbacks.* ...); got " +
         name + " = " + value + ". Give others to the Engine.");
   }
+}
+
+bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run) {
+  const auto valueOf = [&](const char* name, const char* otherwise) {
+    for (const OptionFlags* options : {&run, &engine})
+      if (const auto found = options->find(name); found != options->end()) return found->second;
+    return std::string(otherwise);
+  };
+  const std::string mode = valueOf(kMultiThreadMode, "singleThread");
+  const std::string workers = valueOf(kNumWorkerThreads, "0");
+  if (mode != "singleThread" && mode != "collaborative" && mode != "dedicated")
+    throw invalid_option(std::string("[Engine] needs ") + kMultiThreadMode +
+                         " = singleThread | collaborative | dedicated; got " + mode +
+                         ". Use one of these.");
+  const bool is_number =
+      !workers.empty() && std::ranges::all_of(workers, [](char c) { return c >= '0' && c <= '9'; });
+  if (workers != "auto" && !is_number)
+    throw invalid_option(std::string("[Engine] needs ") + kNumWorkerThreads +
+                         " = auto or a number; got " + workers + ". Use one of these.");
+  // Without workers the thread that runs the program calls all of them.
+  return mode != "singleThread" && workers.find_first_not_of('0') != std::string::npos;
 }
 
 std::string reportFile(const OptionFlags& options) {

@@ -20,6 +20,10 @@ EngineOptions engineOptions(const OptionFlags& options);
 /// Throws invalid_option for an option that cannot change between runs.
 void checkRuntimeOptions(const OptionFlags& options);
 
+/// Whether callbacks of several replicas may be called at one time, by streamCallbacks.*: of the
+/// run's options, or else of the engine's. Throws invalid_option for values that they do not have.
+bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run);
+
 /// Where the options ask for a report to be left: a file in an existing folder, or nothing.
 std::string reportFile(const OptionFlags& options);
 

@@ -40,7 +40,10 @@ EngineStreams::EngineStreams(std::shared_ptr<const Image> image)
     lanes_.emplace_back(std::size_t{replicas} * stream.parts);
 }
 
-void EngineStreams::print(const std::string& line) { *printed_ << line << std::endl; }
+void EngineStreams::print(const std::string& line) {
+  const std::lock_guard lock(print_mutex_);
+  *printed_ << line << std::endl;
+}
 
 std::vector<std::string> EngineStreams::handles() const {
   std::vector<std::string> found;
@@ -147,8 +150,13 @@ void EngineStreams::connectFunction(const std::string& handle, unsigned lane,
   }
 }
 
-void EngineStreams::begin() {
-  for (Shared& shared : shared_) shared = {};
+void EngineStreams::begin(bool threads_for_callbacks) {
+  threads_for_callbacks_ = threads_for_callbacks;
+  for (Shared& shared : shared_) {
+    shared.blocks.clear();
+    shared.first = 0;
+    shared.taken.clear();
+  }
 }
 
 void EngineStreams::fetch(Lane& lane, void* block, std::uint64_t bytes) {
@@ -165,6 +173,7 @@ void EngineStreams::fetch(Lane& lane, void* block, std::uint64_t bytes) {
 void EngineStreams::fetchShared(std::uint32_t stream, std::uint32_t replica, void* device,
                                 std::uint64_t bytes) {
   Shared& shared = shared_[stream];
+  const std::lock_guard lock(shared.mutex);
   shared.taken.resize(lanes_[stream].size());
   const std::uint64_t wanted = shared.taken[replica]++;
   if (wanted == shared.first + shared.blocks.size()) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <iosfwd>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@
 namespace poplar::internal {
 
 /// The host's end of an engine's streams: memory walked block by block and started over at its
-/// end, and callbacks. Called by the thread that runs the program, and where memory is connected to
-/// all streams by the threads of its replicas.
+/// end, and callbacks. Called by the threads of the program's replicas; where a callback is
+/// connected, only if the run has `threads_for_callbacks`.
 ///
 /// A stream has a lane for each replica of the program, and for each of the replicas within one
 /// that createReplicatedGraph made (its parts); a stream that is broadcast has one lane for all.
@@ -37,14 +38,19 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   /// Throws stream_connection_error where no host function has this handle.
   void connectFunction(const std::string& handle, unsigned lane,
                        const HostCallbackHandle& callback);
-  /// Forgets what is left of blocks that were fetched for all lanes; before a program runs.
-  void begin();
+  /// Before a program runs: forgets what is left of blocks that were fetched for all lanes.
+  /// `threads_for_callbacks`: callbacks of several replicas may be called at one time.
+  void begin(bool threads_for_callbacks);
 
   void read(std::uint32_t stream, std::uint32_t replica, void* device,
             std::uint64_t bytes) override;
   void write(std::uint32_t stream, std::uint32_t replica, const void* device,
              std::uint64_t bytes) override;
-  bool servesInTurn() const override { return has_callbacks_; }
+  ipujax::engine::StreamThreads threads() const override {
+    using ipujax::engine::StreamThreads;
+    if (!has_callbacks_) return StreamThreads::kPool;
+    return threads_for_callbacks_ ? StreamThreads::kEachReplica : StreamThreads::kOne;
+  }
   void print(const std::string& line) override;
   void printTo(std::ostream& os) { printed_ = &os; }
   std::vector<std::string> handles() const;  ///< of those that programs name
@@ -58,6 +64,7 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   };
   /// Blocks that some replicas have read and others have not.
   struct Shared {
+    std::mutex mutex;  ///< guards what follows
     std::deque<std::vector<std::byte>> blocks;
     std::uint64_t first = 0;           ///< the number of the first block
     std::vector<std::uint64_t> taken;  ///< by replica
@@ -74,6 +81,8 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   std::vector<std::vector<Lane>> lanes_;  ///< by stream; of a broadcast one for each replica
   std::vector<Shared> shared_;            ///< by stream
   bool has_callbacks_ = false;
+  bool threads_for_callbacks_ = false;
+  std::mutex print_mutex_;  ///< one line at a time
   std::ostream* printed_;
 };
 
