@@ -18,64 +18,62 @@ using poplar::program::Program;
 using poplar::program::Sequence;
 namespace pe = popops::expr;
 
-/// The types that this function's tensors may have, or an error that names it.
+/// Labels [batch], or, of a sum of squares, the values that are expected.
+bool isLabels(const Tensor& outputs, const Tensor& expected) {
+  return expected.rank() == 1 && expected.dim(0) == outputs.dim(0) &&
+         (expected.elementType() == poplar::INT || expected.elementType() == poplar::UNSIGNED_INT);
+}
+
 void checkShapes(const Tensor& outputs, const Tensor& expected, LossType type) {
-  const bool labels = type == CROSS_ENTROPY_LOSS;
-  const auto& wanted = outputs.shape();
-  const bool fits =
-      outputs.rank() == 2 &&
-      (labels ? expected.rank() == 1 && expected.dim(0) == wanted[0]
-              : expected.shape() == wanted && expected.elementType() == outputs.elementType());
-  if (fits) return;
+  const bool values = type == SUM_SQUARED_LOSS && expected.shape() == outputs.shape() &&
+                      expected.elementType() == outputs.elementType();
+  if (outputs.rank() == 2 && (values || isLabels(outputs, expected))) return;
   throw poputil::poplibs_error(
-      "[popnn::calcLoss] needs outputs [batch, classes] and " +
-      std::string(labels ? "labels [batch]" : "expected values of the same shape and type") +
-      "; got " + outputs.shapeToString() + " and " + expected.shapeToString() +
-      ". Reshape or cast them.");
+      "[popnn::calcLoss] needs outputs [batch, classes] and INT or UNSIGNED_INT labels [batch]" +
+      std::string(type == SUM_SQUARED_LOSS ? ", or values of the outputs' shape and type" : "") +
+      "; got " + outputs.shapeToString() + " and " + expected.elementType().toString() + " " +
+      expected.shapeToString() + ". Reshape or cast them.");
+}
+
+/// Rows that are 1 at their label, and 0 where that is masked.
+Tensor oneHot(Graph& graph, const Tensor& outputs, const Tensor& labels, Sequence& prog,
+              const DebugContext& debug) {
+  const Tensor rows = graph.clone(outputs, {debug, "labels"});
+  popops::encodeOneHot(graph, labels, rows, prog, {debug, "labels"});
+  return rows;
 }
 
 void sumSquared(Graph& graph, const Tensor& outputs, const Tensor& expected, const Tensor& loss,
                 const Tensor& deltas, Sequence& prog, const DebugContext& debug) {
-  popops::subWithOutput(graph, outputs, expected, deltas, prog, {debug, "deltas"});
+  const Tensor values =
+      isLabels(outputs, expected) ? oneHot(graph, outputs, expected, prog, debug) : expected;
+  popops::subWithOutput(graph, outputs, values, deltas, prog, {debug, "deltas"});
   const Tensor squares =
       popops::map(graph, pe::Square(pe::_1) * 0.5f, {deltas}, prog, {debug, "squares"});
   popops::reduceWithOutput(graph, squares, loss, {1}, popops::Operation::ADD, prog,
                            {debug, "loss"});
 }
 
-/// Per row: one-hot labels, all 0 where the label is masked; and 1 where it is not.
-struct Labels {
-  Tensor one_hot;
-  Tensor counts;
-};
-
-Labels labelsOf(Graph& graph, const Tensor& outputs, const Tensor& expected, Sequence& prog,
-                const DebugContext& debug) {
-  Labels labels;
-  labels.one_hot = graph.clone(outputs, {debug, "labels"});
-  popops::encodeOneHot(graph, expected, labels.one_hot, prog, {debug, "labels"});
-  labels.counts =
-      popops::reduce(graph, labels.one_hot, {1}, popops::Operation::MAX, prog, {debug, "counts"});
-  return labels;
-}
-
 void crossEntropy(Graph& graph, const Tensor& outputs, const Tensor& expected, const Tensor& loss,
                   const Tensor& deltas, const Tensor& deltasScale, const Tensor& scaling,
                   Sequence& prog, const DebugContext& debug) {
-  const Labels labels = labelsOf(graph, outputs, expected, prog, debug);
-  const Tensor counts = labels.counts.expand({1});
+  const Tensor labels = oneHot(graph, outputs, expected, prog, debug);
+  // 1 where the label is not masked
+  const Tensor counts =
+      popops::reduce(graph, labels, {1}, popops::Operation::MAX, prog, {debug, "counts"})
+          .expand({1});
   const poplar::Type type = outputs.elementType();
   const Tensor scale = popops::cast(graph, scaling.reshape({1, 1}), type, prog, {debug, "scale"});
   const Tensor factor =
       popops::cast(graph, deltasScale.reshape({1, 1}), type, prog, {debug, "deltasScale"});
   // softmax - one-hot, with the softmax given times `scale`
   popops::mapWithOutput(graph, (pe::_1 * pe::_3 - pe::_2 * pe::_4) * pe::_5 / pe::_4,
-                        {outputs, labels.one_hot, counts, scale, factor}, deltas, prog,
+                        {outputs, labels, counts, scale, factor}, deltas, prog,
                         {debug, "deltas"});
   const float least = type == poplar::HALF ? 6.103515625e-5f : 1.17549435e-38f;
   const Tensor terms =
       popops::map(graph, pe::_2 * -pe::Log(pe::Max(pe::_1 / pe::_3, pe::Const(type, least))),
-                  {outputs, labels.one_hot, scale}, prog, {debug, "terms"});
+                  {outputs, labels, scale}, prog, {debug, "terms"});
   popops::reduceWithOutput(graph, terms, loss, {1}, popops::Operation::ADD, prog, {debug, "loss"});
 }
 

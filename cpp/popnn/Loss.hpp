@@ -20,9 +20,10 @@ namespace popnn {
 /// The loss of each row of modelOutputs [batch, classes] FLOAT or HALF, and its gradient. For
 /// CROSS_ENTROPY_LOSS modelOutputs are probabilities (a softmax's results) times
 /// modelOutputScaling, `expected` [batch] are INT or UNSIGNED_INT labels, and deltas are those of
-/// the softmax's input times deltasScale / modelOutputScaling. For SUM_SQUARED_LOSS `expected` is
-/// one-hot here, of modelOutputs' shape and type. A row whose label is MASKED_LABEL_CODE has no
-/// loss and no deltas. Scales are tensors of one element, 1 where they are left out.
+/// the softmax's input times deltasScale / modelOutputScaling. A row whose label is
+/// MASKED_LABEL_CODE has no loss and no deltas. For SUM_SQUARED_LOSS `expected` is labels, too, or
+/// values of modelOutputs' shape and type. Scales are tensors of one element, 1 where they are left
+/// out.
 poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,

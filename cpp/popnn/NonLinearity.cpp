@@ -203,7 +203,7 @@ Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Te
                                  const poplar::DebugContext& debugContext,
                                  const poplar::OptionFlags&) {
   if (isSoftmax(type))
-    return internal::softmaxGradient(graph, act, outGradient, scalingOf(type), prog, debugContext);
+    return internal::softmaxGradient(graph, act, outGradient, prog, debugContext);
   const Expr expression = gradient(type);
   const Tensor out = graph.clone(outGradient, debugContext);
   popops::internal::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog,

@@ -59,14 +59,13 @@ void softmaxInPlace(Graph& graph, const Tensor& t, bool stable, float factor, Se
   popops::mulInPlace(graph, rows, inverse, prog, {debug, "scale"});
 }
 
-Tensor softmaxGradient(Graph& graph, const Tensor& act, const Tensor& outGradient, float factor,
-                       Sequence& prog, const DebugContext& debug) {
+Tensor softmaxGradient(Graph& graph, const Tensor& act, const Tensor& outGradient, Sequence& prog,
+                       const DebugContext& debug) {
   const Tensor rows = rowsOf(act, "softmax"), grads = rowsOf(outGradient, "softmax");
   const Tensor products = popops::mul(graph, rows, grads, prog, {debug, "products"});
   const Tensor sum =
       reduceRows(graph, products, Operation::ADD, poplar::FLOAT, prog, {debug, "sum"});
-  const Tensor mean = popops::map(graph, pe::Cast(_1 * (1 / factor), act.elementType()), {sum},
-                                  prog, {debug, "mean"});
+  const Tensor mean = popops::map(graph, pe::Cast(_1, act.elementType()), {sum}, prog, {debug, "mean"});
   return popops::map(graph, _1 * (_2 - _3), {rows, grads, mean}, prog, {debug, "gradient"})
       .reshape(act.shape());
 }

@@ -10,9 +10,9 @@ namespace popnn::internal {
 void softmaxInPlace(poplar::Graph& graph, const poplar::Tensor& t, bool stable, float factor,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-/// Its gradient: act * (outGradient - sum(act * outGradient) / factor), `act` the result.
+/// Its gradient with factor 1: act * (outGradient - sum(act * outGradient)), `act` the result.
 poplar::Tensor softmaxGradient(poplar::Graph& graph, const poplar::Tensor& act,
-                               const poplar::Tensor& outGradient, float factor,
-                               poplar::program::Sequence& prog, const poplar::DebugContext& debug);
+                               const poplar::Tensor& outGradient, poplar::program::Sequence& prog,
+                               const poplar::DebugContext& debug);
 
 }  // namespace popnn::internal

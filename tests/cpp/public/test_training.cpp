@@ -75,9 +75,24 @@ TEST(squared_loss) {
   c.run(popnn::calcLoss(c.graph, c.outputs, expected, c.loss, c.deltas, popnn::SUM_SQUARED_LOSS));
   CHECK_NEAR(c.losses[0], 0.5 * 0.0625, 1e-7);
   CHECK_NEAR(c.gradients[3], -0.125, 1e-7);
-  CHECK_THROWS(
-      popnn::calcLoss(c.graph, c.outputs, c.labels, c.loss, c.deltas, popnn::SUM_SQUARED_LOSS),
-      "same shape");
+  CHECK_THROWS(popnn::calcLoss(c.graph, c.outputs, expected.transpose()[0], c.loss, c.deltas,
+                               popnn::SUM_SQUARED_LOSS),
+               "INT or UNSIGNED_INT labels");
+}
+
+TEST(squared_loss_of_labels) {
+  Classifier c;
+  c.run(popnn::calcLoss(c.graph, c.outputs, c.labels, c.loss, c.deltas, popnn::SUM_SQUARED_LOSS));
+  const std::size_t labels[] = {0, 2, 3};  // none in the last row
+  for (std::size_t row = 0; row < 3; ++row) {
+    float loss = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const float delta = c.p[3 * row + i] - (labels[row] == i ? 1.0f : 0.0f);
+      CHECK_NEAR(c.gradients[3 * row + i], delta, 1e-6);
+      loss += 0.5f * delta * delta;
+    }
+    CHECK_NEAR(c.losses[row], loss, 1e-6);
+  }
 }
 
 TEST(extremes_of_rows) {
