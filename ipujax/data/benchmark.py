@@ -63,9 +63,14 @@ def infeed_benchmark(
 
     Args:
         infeed: its batches are used up.
-        do_memcpy: copy each batch out of the ring, as a program does.
-
-    The other arguments, the result and the errors are those of `dataset_benchmark`.
+        number_of_epochs: measurements.
+        elements_per_epoch: batches of one measurement.
+        print_stats: print a line for each epoch.
+        do_memcpy: also copy each batch out of the ring, as a program does.
+    Returns:
+        JSON, as from `dataset_benchmark`.
+    Raises:
+        FeedError: numbers below 1, or data that end before.
 
     Source: `dataset_benchmark.infeed_benchmark` of Graphcore's TensorFlow.
 

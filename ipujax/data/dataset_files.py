@@ -34,6 +34,7 @@ def export_dataset(path: str | Path, data: Data, number: int | None = None) -> i
     """Writes batches to a file.
 
     Args:
+        path: of the file, which is replaced if it is there.
         data: as for `ipujax.Infeed`; all batches alike; dicts, lists and tuples of arrays.
         number: how many; None: all.
     Returns:

@@ -15,6 +15,9 @@ from ipujax.data import trees
 def export_inputs(path: str | Path, inputs: Any) -> None:
     """Writes a pytree of arrays (dicts, lists, tuples) to a file; see `load_inputs`.
 
+    Args:
+        path: of the file, which is replaced if it is there.
+        inputs: arrays of any shapes and dtypes, and numbers.
     Raises:
         FeedError: another kind of pytree.
         OSError: the file cannot be written; one that was there is intact.
@@ -34,6 +37,10 @@ def export_inputs(path: str | Path, inputs: Any) -> None:
 def load_inputs(path: str | Path) -> Any:
     """The pytree of NumPy arrays that `export_inputs` wrote, verified by checksums.
 
+    Args:
+        path: of the file.
+    Returns:
+        the pytree, with the shapes and dtypes that were written.
     Raises:
         ArrayFileError: the file is damaged or of another kind.
 

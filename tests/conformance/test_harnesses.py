@@ -13,8 +13,8 @@ from tests.conformance.harnesses import all_harnesses, chosen
 from tests.conformance.page import bad
 from tests.conformance.runner import GRADIENT_WORKER, run_harnesses
 
-#: `make conformance` runs all; this many of each group take about two minutes on two cores.
-PER_GROUP = 3
+#: Of each group; `make conformance` runs all.
+PER_GROUP = 2
 
 
 @pytest.mark.slow
