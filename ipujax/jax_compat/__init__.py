@@ -99,6 +99,7 @@ from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack
 from ipujax.jax_compat.transfers import follow_transfer_guard as follow_transfer_guard
 from ipujax.jax_compat.transfers import lower_device_put as lower_device_put
 from ipujax.jax_compat.transfers import lower_to_memory as lower_to_memory
+from ipujax.jax_compat.transfers import put_arrays as put_arrays
 from ipujax.jax_compat.versions import TESTED as TESTED
 from ipujax.jax_compat.versions import check_versions as check_versions
 from ipujax.jax_compat.watched_calls import WatchedCall as WatchedCall
