@@ -211,8 +211,21 @@ def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     if not isinstance(fun, jax.export.Exported):
         return fun, args
     if not args:
-        shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in fun.in_avals]
-        args, _ = jax.tree.unflatten(fun.in_tree, shapes)
+        shardings: list[Any] = [None] * len(fun.in_avals)
+        if fun.nr_devices > 1:
+            shardings = jax_compat.in_shardings_of(fun, jax_compat.mesh_of_exported(fun))
+        args, keywords = jax.tree.unflatten(
+            fun.in_tree,
+            [
+                jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+                for aval, sharding in zip(fun.in_avals, shardings, strict=True)
+            ],
+        )
+        if keywords:
+            raise ConfigError(
+                f"[exported] needs a function of positional arguments; got the keywords "
+                f"{', '.join(keywords)}. Export it without them."
+            )
     return jax.jit(fun.call), args
 
 

@@ -149,7 +149,8 @@ def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array],
             )
     if not arrays:
         raise ConfigError(f"[{where}] needs indices; got none. Pass an array of integers.")
-    flat = jnp.concatenate([as_int32(array.ravel()) for array in arrays])
+    # Not by ravel(): inside of jax.grad, each call of a jitted function leaves an entry in JAX.
+    flat = jnp.concatenate([as_int32(lax.reshape(array, (array.size,))) for array in arrays])
 
     def rebuild(rows: jax.Array) -> Any:
         found, begin = [], 0

@@ -102,8 +102,8 @@ class Loaded:
         weights: dict[str, Any],
     ):
         self.description = about = description
-        slots = {leaf.slot: leaf for leaf in about.arguments}, {x.slot: x for x in about.results}
-        inputs, outputs = ([of[i] for i in range(len(of) - (-1 in of))] for of in slots)
+        by_slot = {x.slot: x for x in about.arguments}, {x.slot: x for x in about.results}
+        inputs, outputs = ([of[i] for i in range(len(of) - (-1 in of))] for of in by_slot)
         memories = about.memories
         self._shardings, self._out_shardings = _shardings(about, (inputs, outputs), devices)
         self._out_shapes = [leaf.shape for leaf in outputs]
@@ -120,12 +120,14 @@ class Loaded:
         is_state = {x: outputs[i].shape == inputs[x].shape for x, i in aliases.items()}
         self._states = {x: i for x, i in aliases.items() if is_state[x]}
         self._donated_weights = [x for x in aliases if not is_state[x]]
-        self._stored: dict[int, jax.Array] = {}
-        bytes_of = iter(stored)
-        for leaf in about.arguments:
-            if leaf.stored and leaf.slot >= 0:
-                array = next(bytes_of).view(leaf.numpy_dtype).reshape(leaf.shape)
-                self._put(leaf, array)
+        leaves = [leaf for leaf in about.arguments if leaf.stored and leaf.slot >= 0]
+        arrays = [
+            each.view(leaf.numpy_dtype).reshape(leaf.shape)
+            for leaf, each in zip(leaves, stored, strict=True)
+        ]
+        slots = [leaf.slot for leaf in leaves]
+        placed = jax_compat.put_arrays(arrays, [self._shardings[slot] for slot in slots])
+        self._stored: dict[int, jax.Array] = dict(zip(slots, placed, strict=True))
         self.set_weights(weights)
 
     def __call__(self, *args: Any) -> Any:
@@ -165,9 +167,6 @@ class Loaded:
         if leaf.slot < 0:
             return jax.numpy.zeros(leaf.shape, leaf.numpy_dtype)
         return self._stored[leaf.slot]
-
-    def _put(self, leaf: Leaf, array: Any) -> None:
-        self._stored[leaf.slot] = jax.device_put(array, self._shardings[leaf.slot])
 
     def _on_device(self, leaf: Leaf, value: Any) -> jax.Array:
         if isinstance(value, jax.core.Tracer):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.export
 import numpy as np
 
 from ipujax import jax_compat
@@ -72,6 +73,7 @@ def precompile(
     platform = _platform(target)
     given = dict(options or {})
     config = with_compiler_options(from_environment().compile, given)
+    exported = fun if isinstance(fun, jax.export.Exported) else None
     fun, args = as_function(fun, args)
     if not callable(fun):
         raise ConfigError(
@@ -86,9 +88,12 @@ def precompile(
     jitted = fun if hasattr(fun, "trace") else jax.jit(fun, donate_argnums=donate_argnums)
     with jax_compat.short_locations():
         lowered = jitted.trace(*args).lower(lowering_platforms=(jax_compat.PLATFORM,))
-    described = _describe(_parameters(fun, len(args)), args, lowered)
     # Imported here, because JAX imports this package while it looks for plugins.
+    from ipujax.api.exported import parameter_names
     from ipujax.compiler.compile import compile_module
+
+    parameters = parameter_names(exported) if exported else _parameters(fun, len(args))
+    described = _describe(parameters, args, lowered)
 
     num_devices = jax_compat.num_devices(lowered)
     executable = compile_module(

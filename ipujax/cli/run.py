@@ -114,19 +114,24 @@ def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict
     import numpy as np
 
     from ipujax import jax_compat
+    from ipujax.api.exported import argument_names, result_names
     from ipujax.api.recovery import typed_errors
-    from ipujax.convert.program_names import argument_names, result_names
+    from ipujax.cli.program_devices import program_devices
     from ipujax.convert.reading import read_program
 
     exported = read_program(arguments.program)
     names = argument_names(exported)
     shapes = [(tuple(aval.shape), np.dtype(aval.dtype)) for aval in exported.in_avals]
     inputs = _gathered(arguments, dict(zip(names, shapes, strict=True)))
-    args, kwargs = jax.tree.unflatten(exported.in_tree, [inputs[name] for name in names])
     call = jax.jit(exported.call, compiler_options=options)
     is_wide = any(dtype.itemsize == 8 and dtype.kind in "iuf" for _, dtype in shapes)
-    device = jax.devices(jax_compat.PLATFORM)[0]
-    with typed_errors(), jax.default_device(device), jax.enable_x64(is_wide):
+    devices = program_devices(exported)
+    with typed_errors(), jax.default_device(devices[0]), jax.enable_x64(is_wide):
+        leaves: list[Any] = [inputs[name] for name in names]
+        if len(devices) > 1:
+            mesh = jax_compat.mesh_of_exported(exported, devices)
+            leaves = jax.device_put(leaves, jax_compat.in_shardings_of(exported, mesh))
+        args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
         made = jax.tree.leaves(jax.block_until_ready(call(*args, **kwargs)))
     return dict(zip(result_names(exported), map(np.asarray, made), strict=True))
 

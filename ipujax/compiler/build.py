@@ -11,6 +11,7 @@ from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.errors import InvalidProgramError, OutOfMemoryError
+from ipujax.product_options import flags_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ def build(lowered: Lowered, request: Request) -> Built:
     bytecode = io.BytesIO()  # for as_text(); much faster to write than text
     request.module.operation.write_bytecode(bytecode)
     if ipu.backend != "IPU Model":
-        return Built(_compile(lowered, bytecode.getvalue()), "")
+        return Built(_compile(lowered, bytecode.getvalue(), request.options.engine_options), "")
     return Built(
         *ipu.engine.buildImage(
             lowered.graph,
@@ -38,7 +39,7 @@ def build(lowered: Lowered, request: Request) -> Built:
     )
 
 
-def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
+def _compile(lowered: Lowered, bytecode: bytes, engine_options: str) -> bytes:
     """By the Poplar SDK, which refuses what does not fit."""
     engine: Any = ipu.engine  # the stubs are those of the IPU Model's build
     try:
@@ -51,6 +52,7 @@ def _compile(lowered: Lowered, bytecode: bytes) -> bytes:
             lowered.remote_inputs,
             lowered.remote_outputs,
             lowered.kept_inputs,
+            dict(flags_of(engine_options)),
         )
     except ipu.poplar.graph_memory_allocation_error as error:
         raise OutOfMemoryError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax import config, jax_compat
+from ipujax.compiler.engine_options import with_engine_options
 from ipujax.errors import InvalidProgramError
 from ipujax.types import PlatformConfig
 
@@ -52,7 +53,9 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
         decoded = jax_compat.read_compile_options(bytes(options))
         num_replicas, num_partitions = decoded.num_replicas, decoded.num_partitions
         overrides = dict(decoded.env_option_overrides)
-    settings = config.with_compiler_options(config.from_environment().compile, overrides)
+    settings = with_engine_options(
+        config.with_compiler_options(config.from_environment().compile, overrides)
+    )
     return Request(
         module=module,
         name=_module_name(module),

@@ -262,10 +262,11 @@ class DiagnosticOptions:
     )
     engine_options: str = option(
         "",
-        "Options of poplar::Engine, as a JSON object of text.",
+        "Options of poplar::Engine, as a JSON object. The model heeds debug.outOfMemory and "
+        "debug.floatPointOpException, as out_of_memory and floating_point_exceptions; others are "
+        "for the Poplar SDK's compiler.",
         "IPUJAX_ENGINE_OPTIONS",
         check=check_product_options,
-        no_effect="the model's engine has none; see out_of_memory and floating_point_exceptions",
     )
     engine_without: str = option(
         "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +13,10 @@ import jax
 import jax.export
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax import jax_compat
+from ipujax.api.exported import argument_names, heads
 from ipujax.api.pipeline import pipeline
 from ipujax.api.plan import Plan
 from ipujax.api.plan_stages import plan_stages
@@ -26,7 +27,6 @@ from ipujax.compiler.rules.registry import CUSTOM_CALLS
 from ipujax.convert import gelu
 from ipujax.convert.changes import HALF, NARROW, Dtypes, Names, Removed, Sharded
 from ipujax.convert.importer import Change, Importer
-from ipujax.convert.program_names import argument_names
 from ipujax.convert.settings import PRIORITIES, Settings
 from ipujax.convert.stage_names import stages_by_name
 from ipujax.errors import ConvertError
@@ -44,11 +44,8 @@ class Conversion:
     """
 
     def __init__(self, exported: jax.export.Exported, settings: Settings, name: str = "program"):
-        if exported.nr_devices != 1:
-            raise ConvertError(
-                f"[convert] needs a program for one device; got one for {exported.nr_devices}. "
-                "Export the function without shardings."
-            )
+        if exported.nr_devices > 1:
+            _refuse_on_several_devices(exported, settings)
         self.settings = settings
         self.notes: list[str] = []
         self._name = name
@@ -87,11 +84,6 @@ class Conversion:
         """Compiles the program for `ipujax.runtime`, by `ipu.precompile`."""
         settings = self.settings.embedded_runtime_save_config
         made = precompile(self.program)
-        names = argument_names(self.program)
-        pairs = zip(made.arguments, names, strict=True)
-        made = replace(made, arguments=tuple(replace(leaf, name=name) for leaf, name in pairs))
-        if (parameters := _parameters(self.program, names)) is not None:
-            made = replace(made, parameters=tuple(parameters))
         if settings is not None and settings.runtime_api_timeout_us:
             made = replace(made, timeout=settings.runtime_api_timeout_us * 1e-6)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +200,15 @@ class Conversion:
                 "function for these."
             )
         dtypes = [mapping.get(np.dtype(aval.dtype), np.dtype(aval.dtype)) for aval in found]
-        return [jax.ShapeDtypeStruct(a.shape, d) for a, d in zip(found, dtypes, strict=True)]
+        shardings: list[Any] = [None] * len(found)
+        if self._exported.nr_devices > 1:
+            mesh = jax_compat.mesh_of_exported(self._exported)
+            given = jax_compat.in_shardings_of(self._exported, mesh)
+            shardings = list(map(jax_compat.with_automatic_axes, given))
+        return [
+            jax.ShapeDtypeStruct(aval.shape, dtype, sharding=sharding)
+            for aval, dtype, sharding in zip(found, dtypes, shardings, strict=True)
+        ]
 
     def _in_axes(self, args: Any, argument_names: Sequence[str]) -> Any:
         """0 for what each micro-batch has of its own, None for what all share."""
@@ -272,18 +272,20 @@ class Conversion:
         self.notes.append(f"report written to {path}")
 
 
-def _parameters(exported: jax.export.Exported, names: Sequence[str]) -> list[str] | None:
-    """The parameters' names, from those of all arguments; None where they have no usable ones."""
-    args, _ = jax.tree.unflatten(exported.in_tree, names)
-    return _heads(args, names)
-
-
-def _heads(args: Sequence[Any], names: Sequence[str]) -> list[str] | None:
-    places = jax.tree.leaves([[i] * len(jax.tree.leaves(arg)) for i, arg in enumerate(args)])
-    heads = {place: re.split(r"\W", name)[0] for place, name in zip(places, names, strict=True)}
-    found = [heads.get(i, "") for i in range(len(args))]
-    is_usable = len(set(found)) == len(found) and all(map(str.isidentifier, found))
-    return found if is_usable else None
+def _refuse_on_several_devices(exported: jax.export.Exported, settings: Settings) -> None:
+    """What is known for the IPUs of one device alone."""
+    given = {
+        "pipeline_cfg": settings.pipeline_cfg is not None,
+        "manual_sharding": bool(settings.manual_sharding),
+        "excluded_nodes": bool(settings.excluded_nodes) and not settings.remove_excluded_nodes,
+        "no_ipu_placement": settings.no_ipu_placement,
+    }
+    if any(given.values()):
+        names = ", ".join(name for name, is_given in given.items() if is_given)
+        raise ConvertError(
+            f"[convert] needs a program for one device for {names}; got one for "
+            f"{exported.nr_devices}. Export the function without shardings, or omit these settings."
+        )
 
 
 def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Callable[..., Any]:
@@ -294,14 +296,20 @@ def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Cal
         return run(*args)
 
     named.__name__ = getattr(run, "__name__", "program")
-    if (found := _heads(args, names)) is not None:
+    found = heads(jax.tree.unflatten(jax.tree.structure(args), names))
+    if all(map(str.isidentifier, found)):
         parameters = [inspect.Parameter(name, kind) for name in found]
         named.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return named
 
 
 def _stacked(aval: Any, count: int, axis: int | None) -> Any:
-    return aval if axis is None else jax.ShapeDtypeStruct((count, *aval.shape), aval.dtype)
+    if axis is None:
+        return aval
+    sharding = aval.sharding
+    if sharding is not None:
+        sharding = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
+    return jax.ShapeDtypeStruct((count, *aval.shape), aval.dtype, sharding=sharding)
 
 
 def _custom_calls(exported: jax.export.Exported) -> list[str]:

@@ -15,17 +15,19 @@ from typing import Any
 import jax
 import jax.export
 import numpy as np
+from jax import lax
 
 from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.sources import name_of
+from ipujax.convert import sharded as sharded  # its rules join the others
 from ipujax.convert.dtypes import cast, dtype_of
 from ipujax.convert.host_calls import call_host, host_group
 from ipujax.convert.ops import RULES, NoRule
 from ipujax.verification.slices import function_block, lower_calls, piece
 
-TERMINATORS = frozenset({"func.return", "stablehlo.return"})
+TERMINATORS = frozenset({"func.return", "sdy.return", "stablehlo.return"})
 #: What every part of a program may have for itself.
 FREE = frozenset({"stablehlo.constant", "stablehlo.iota"})
 #: Computes an op from its operands.
@@ -90,6 +92,7 @@ class Importer:
         self.host_dtypes: Mapping[np.dtype[Any], np.dtype[Any]] = {}
         self.num_host_calls = 0
         self.result_dtypes = [np.dtype(aval.dtype) for aval in exported.out_avals]
+        self._result_shardings = _result_shardings(exported)
         self._attributes = Attributes()
         with self.module.context:
             lower_calls(self.module, legalise=False)
@@ -108,6 +111,8 @@ class Importer:
         with self.module.context, jax.enable_x64(True):
             made = zip(self._run(self.block, kept, {}), self.result_dtypes, strict=True)
             results = [cast(x, dtype) for x, dtype in made]
+            for i, sharding in self._result_shardings.items():
+                results[i] = lax.with_sharding_constraint(results[i], sharding)
         return jax.tree.unflatten(self.exported.out_tree, results)
 
     def _run(
@@ -192,6 +197,16 @@ class Importer:
         code = jax_compat.artifact_of(extracted.code)
         called = jax_compat.exported_like(self.exported, op.kind, code, values, shapes)
         return list(called.call(*values))
+
+
+def _result_shardings(exported: jax.export.Exported) -> dict[int, Any]:
+    """Those that the program says, by the result's number."""
+    if exported.nr_devices == 1:
+        return {}
+    given = jax_compat.out_shardings_of(exported, jax_compat.mesh_of_exported(exported))
+    return {
+        i: jax_compat.with_automatic_axes(each) for i, each in enumerate(given) if each is not None
+    }
 
 
 def kind_of(operation: Any) -> str:

@@ -50,6 +50,11 @@ from ipujax.jax_compat.executables import kept_arguments as kept_arguments
 from ipujax.jax_compat.executables import load_executable as load_executable
 from ipujax.jax_compat.executables import needs_this_process as needs_this_process
 from ipujax.jax_compat.executables import num_devices as num_devices
+from ipujax.jax_compat.exports import abstract_mesh as abstract_mesh
+from ipujax.jax_compat.exports import in_shardings_of as in_shardings_of
+from ipujax.jax_compat.exports import mesh_of_exported as mesh_of_exported
+from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
+from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
@@ -94,6 +99,7 @@ from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack
 from ipujax.jax_compat.transfers import follow_transfer_guard as follow_transfer_guard
 from ipujax.jax_compat.transfers import lower_device_put as lower_device_put
 from ipujax.jax_compat.transfers import lower_to_memory as lower_to_memory
+from ipujax.jax_compat.transfers import put_arrays as put_arrays
 from ipujax.jax_compat.versions import TESTED as TESTED
 from ipujax.jax_compat.versions import check_versions as check_versions
 from ipujax.jax_compat.watched_calls import WatchedCall as WatchedCall

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,9 +36,14 @@ class Leaf:
     counts: tuple[int, ...] = ()
     blocks: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
         return dtype_of(self.dtype)
+
+    @cached_property
+    def num_bytes(self) -> int:
+        """Of the whole array."""
+        return math.prod(self.shape) * self.numpy_dtype.itemsize
 
     def in_file(self) -> tuple[Any, ...]:
         """What the extension writes of it."""
@@ -142,20 +149,28 @@ class Description:
 
     def passed(self, args: Sequence[Any]) -> list[tuple[Leaf, Any]]:
         """The leaves of the arguments that a caller passes: of parameters that are not stored."""
-        wanted = [i for i in range(len(self.parameters)) if not self.is_stored(i)]
+        wanted = self._passed_parameters
         if len(args) != len(wanted):
-            names = ", ".join(self.parameters[i] for i in wanted)
+            names = ", ".join(name for name, _, _ in wanted)
             raise SessionError(
                 f"[runtime] needs {len(wanted)} arguments for {self.name} ({names}); got "
                 f"{len(args)}. Pass these."
             )
         found: list[tuple[Leaf, Any]] = []
-        for i, tree in zip(wanted, args, strict=True):
+        for (name, node, own), tree in zip(wanted, args, strict=True):
             leaves: list[Any] = []
-            structure.flatten(self.argument_nodes[i], tree, self.parameters[i], leaves)
-            numbers = structure.positions(self.argument_nodes[i])
-            found += [(self.arguments[n], x) for n, x in zip(numbers, leaves, strict=True)]
+            structure.flatten(node, tree, name, leaves)
+            found += zip(own, leaves, strict=True)
         return found
+
+    @cached_property
+    def _passed_parameters(self) -> list[tuple[str, structure.Node, list[Leaf]]]:
+        """The name, node and leaves of each parameter that callers pass."""
+        return [
+            (name, node, [self.arguments[n] for n in structure.positions(node)])
+            for i, (name, node) in enumerate(zip(self.parameters, self.argument_nodes, strict=True))
+            if not self.is_stored(i)
+        ]
 
     def __str__(self) -> str:
         def shown(leaves: tuple[Leaf, ...]) -> str:
@@ -193,6 +208,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
         return np.dtype(found)
 
 
+_NUMBERS = (bool, int, float)
+
+
 def checked(leaf: Leaf, value: Any, samples: int | None = None) -> np.ndarray:
     """A NumPy array of a leaf's type.
 
@@ -202,11 +220,11 @@ def checked(leaf: Leaf, value: Any, samples: int | None = None) -> np.ndarray:
         SessionError: it is of another shape or dtype.
     """
     dtype = leaf.numpy_dtype
-    array = np.asarray(value, dtype=dtype if isinstance(value, bool | int | float) else None)
+    array = np.asarray(value, dtype=dtype if isinstance(value, _NUMBERS) else None)
     shape = leaf.shape if samples is None else (samples, *leaf.shape[1:])
     if array.shape != shape or array.dtype != dtype:
         raise SessionError(
             f"[runtime] needs {leaf.dtype}{list(shape)} for {leaf.name}; got "
             f"{array.dtype}{list(array.shape)}. Pass an array of this type."
         )
-    return np.ascontiguousarray(array) if array.ndim else array
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -65,10 +65,11 @@ def main_block(module: Any) -> Any:
 def function_block(call: Any) -> Any:
     """The block of the called function."""
     name = call.attributes["callee"].value
-    return functions_of(_module_around(call))[name].regions[0].blocks[0]
+    return functions_of(module_around(call))[name].regions[0].blocks[0]
 
 
-def _module_around(op: Any) -> Any:
+def module_around(op: Any) -> Any:
+    """The module that an op is in."""
     while op.operation.name != "builtin.module":
         op = op.operation.parent
     return op
@@ -104,12 +105,12 @@ def piece(block: Any, results: Sequence[Any], cut: Callable[[Any], bool]) -> Pie
         cut: whether a value of the block becomes a parameter.
     """
     chosen, inputs = _needed(block, results, cut)
-    outer = _module_around(block.owner)
+    outer = module_around(block.owner)
     with outer.operation.context, ir.Location.unknown():
         module = ir.Module.create()
         module.operation.attributes["sym_name"] = ir.StringAttr.get("piece")
         with ir.InsertionPoint(module.body):
-            _copy_functions(outer, chosen)
+            _copy_symbols(outer, chosen)
             kinds = ([v.type for v in inputs], [v.type for v in results])
             main = func.FuncOp("main", kinds, visibility="public")
         body = main.add_entry_block()
@@ -188,9 +189,13 @@ def _replace(op: Any, known: dict[Any, Any]) -> None:
         _replace(inner, known)
 
 
-def _copy_functions(module: Any, ops: Iterable[Any]) -> None:
-    """Copies the functions that composites among `ops` refer to, directly or indirectly."""
-    functions = functions_of(module)
+def _copy_symbols(module: Any, ops: Iterable[Any]) -> None:
+    """Copies the functions and meshes that `ops` refer to, directly or indirectly."""
+    functions = functions_of(module) | {
+        op.attributes["sym_name"].value: op
+        for op in ops_in(module.operation)
+        if op.name == "sdy.mesh"
+    }
     work, copied = [_symbols(op) for op in ops], set[str]()
     while work:
         for name in work.pop() & functions.keys() - copied:

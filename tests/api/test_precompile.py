@@ -85,6 +85,28 @@ def test_what_was_exported_is_compiled(tmp_path: Path):
     np.testing.assert_allclose(ipu.runtime.Session(tmp_path / "a").run(X), np.sin(X), rtol=1e-5)
 
 
+def test_what_was_exported_keeps_the_names_of_its_parameters(tmp_path: Path):
+    """Those of arguments without a use are not in the program."""
+
+    def model(params, unused, x):
+        return x @ params["w"]["kernel"]
+
+    made = jax.export.export(jax.jit(model), platforms=["ipu"])({"w": {"kernel": X.T}}, X, X)
+    program = ipu.precompile(jax.export.deserialize(bytearray(made.serialize())))
+    assert program.parameters == ("params", "args[1]", "x")
+    names = [leaf.name for leaf in program.arguments]
+    assert names == ["params['w']['kernel']", "args[1]", "x"]
+    program.save(tmp_path / "a", weights={"params": {"w": {"kernel": X.T}}})
+    found = ipu.runtime.Session(tmp_path / "a").run(X, X)
+    np.testing.assert_allclose(found, X @ X.T, rtol=1e-5)
+
+
+def test_exported_keywords_are_refused():
+    made = jax.export.export(jax.jit(lambda x, *, y: x + y), platforms=["ipu"])(X, y=X)
+    with pytest.raises(ipu.ConfigError, match="got the keywords y"):
+        ipu.precompile(made)
+
+
 def test_targets_and_options_are_kept(tmp_path: Path):
     program = ipu.precompile(
         jnp.tanh,

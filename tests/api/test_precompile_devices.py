@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -132,6 +133,24 @@ ipu.precompile(fun, jax.ShapeDtypeStruct((4, 2), jnp.float32)).save({str(tmp_pat
         tripled, total = run(x)
         np.testing.assert_array_equal(tripled, 3 * x)
         assert total == 28
+
+
+def test_what_was_exported_over_several_devices_is_compiled(tmp_path: Path):
+    mesh = mesh_of(2, 2)
+    shardings = (
+        NamedSharding(mesh, PartitionSpec(None, "b")),
+        NamedSharding(mesh, PartitionSpec("a")),
+    )
+    fun = jax.jit(layers, in_shardings=shardings)
+    exported = jax.export.export(fun, platforms=["ipu"])(W, X)
+    program = ipu.precompile(jax.export.deserialize(bytearray(exported.serialize())))
+    assert [(leaf.name, leaf.counts) for leaf in program.arguments] == [
+        ("w", (1, 2)),
+        ("x", (2, 1)),
+    ]
+    program.save(tmp_path / "a", weights={"w": W})
+    for run in (ipu.load(tmp_path / "a"), ipu.runtime.Session(tmp_path / "a").run):
+        jax.tree.map(np.testing.assert_array_equal, run(X), fun(W, X))
 
 
 def test_stages_over_two_ipus_of_a_device(tmp_path: Path):

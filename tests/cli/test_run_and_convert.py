@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.export
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,8 +18,11 @@ import ipujax as ipu
 from ipujax.cli.expressions import evaluate
 from ipujax.cli.main import main
 from ipujax.errors import ConfigError
+from tests.conftest import RunPython
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
+W = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
+ROWS = np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)
 
 
 @pytest.fixture
@@ -87,6 +91,80 @@ def test_bad_inputs(
     assert (code, out) == (1, "")
     assert error.startswith("[run] ")
     assert re.search(message, error)
+
+
+def exported_over(*sizes: int, inputs: bool = True, explicit: bool = False) -> bytearray:
+    """tanh(x @ w) and the sums of its columns, over a mesh of these sizes."""
+    names = ("a", "b")[: len(sizes)]
+    kind = jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto
+    mesh = jax.make_mesh(sizes, names, axis_types=(kind,) * len(sizes))
+    rows = jax.sharding.NamedSharding(mesh, jax.P("a"))
+    columns = jax.sharding.NamedSharding(mesh, jax.P(None, names[-1]))
+
+    def function(w: Any, x: Any) -> Any:
+        y = jnp.tanh(x @ w)
+        if not explicit:
+            y = jax.lax.with_sharding_constraint(y, rows)
+        summed = jax.shard_map(
+            lambda y: jax.lax.psum(y.sum(0), "a"), mesh=mesh, in_specs=jax.P("a"), out_specs=jax.P()
+        )
+        return {"y": y, "sum": summed(y)}
+
+    shardings = (columns, rows) if inputs else None
+    args = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (W, ROWS)]
+    if explicit:
+        args = [
+            jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=each)
+            for x, each in zip((W, ROWS), (columns if len(sizes) > 1 else None, rows), strict=True)
+        ]
+        shardings = None
+    jitted = jax.jit(function, in_shardings=shardings) if shardings else jax.jit(function)
+    with jax.set_mesh(mesh) if explicit else nullcontext():
+        made = jax.export.export(jitted, platforms=["ipu"])(*args)
+    assert made.nr_devices == mesh.size
+    return made.serialize()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "how"),
+    [((2, 2), {}), ((4,), {}), ((2,), {"explicit": True}), ((2, 2), {"inputs": False})],
+)
+def test_programs_over_several_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], sizes: tuple[int, ...], how: dict[str, bool]
+):
+    (tmp_path / "a").write_bytes(exported_over(*sizes, **how))
+    np.savez(tmp_path / "in.npz", w=W, x=ROWS)
+    arguments = ("--inputs", tmp_path / "in.npz", "--outdir", tmp_path / "out")
+    code, _, error = run(capsys, "run", tmp_path / "a", *arguments)
+    assert (code, error) == (0, "")
+    wanted = np.tanh(ROWS @ W)
+    with np.load(tmp_path / "out" / "results.npz") as written:
+        np.testing.assert_allclose(written["result['y']"], wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(written["result['sum']"], wanted.sum(0), rtol=1e-5, atol=1e-5)
+
+
+def test_programs_over_more_devices_than_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run_python: RunPython
+):
+    """A process of its own makes as many, unless the user said how many there are."""
+    code = """
+import sys, jax, jax.export, jax.numpy as jnp
+rows = jax.sharding.NamedSharding(jax.make_mesh((16,), ("a",)), jax.P("a"))
+x = jax.ShapeDtypeStruct((16, 2), jnp.float32, sharding=rows)
+made = jax.export.export(jax.jit(lambda x: 2 * x), platforms=["ipu"])(x)
+open(sys.argv[1], "wb").write(made.serialize())
+"""
+    path = str(tmp_path / "a")
+    flags = {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "16"}
+    ran = run_python("-c", code, path, env=flags)
+    assert ran.returncode == 0, ran.stderr
+    given = ("run", path, "--input-exprs", "x=ones((16, 2))")
+    ran = run_python("-m", "ipujax", *given, "--json", env={"JAX_IPU_DEVICE_COUNT": ""})
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["results"]["result"]["values"] == [[2.0, 2.0]] * 16
+    code, _, error = run(capsys, *given)
+    assert code == 1
+    assert "needs 16 devices for <lambda>; got 8. Set JAX_IPU_DEVICE_COUNT=16" in error
 
 
 def test_pickled_arrays_are_refused(

@@ -92,7 +92,38 @@ def test_an_option_of_norms_is_none_of_single_functions():
         jax.jit(jnp.sin, compiler_options={"ipu_use_stable_statistics": True})(1.0)
 
 
-@pytest.mark.parametrize("name", ["engine_options", "pooling_options"])
+def test_engine_options_stand_above_those_that_they_mean():
+    @jax.jit
+    def sums(x):
+        return jax.lax.fori_loop(0, 2, lambda i, x: x / x, x)
+
+    ipu.configure(engine_options='{"debug.floatPointOpException": true, "opt.level": 3}')
+    with pytest.raises(jax.errors.JaxRuntimeError, match="needs operations without inv"):
+        jax.block_until_ready(sums(jnp.zeros(2)))
+    ipu.configure(floating_point_exceptions="inv")
+    ipu.configure(engine_options='{"debug.floatPointOpException": "false"}')
+    assert np.isnan(sums(jnp.zeros(2))).all()
+    big = jax.ShapeDtypeStruct((1 << 15, 1 << 15), jnp.float32)
+    ipu.configure(engine_options='{"debug.outOfMemory": "error"}')
+    with pytest.raises(ipu.OutOfMemoryError):
+        ipu.precompile(lambda x: x @ x, big, options={"ipu_fit": "off"})
+    ipu.configure(engine_options='{"debug.outOfMemory": "log"}', out_of_memory="error")
+    ipu.precompile(lambda x: x @ x, big, options={"ipu_fit": "off"})
+
+
+@pytest.mark.parametrize(
+    ("options", "needs"),
+    [
+        ('{"speed": "high"}', "options of Poplar's families"),
+        ('{"debug.outOfMemory": "often"}', r"debug.outOfMemory = error \| log; got often"),
+    ],
+)
+def test_wrong_engine_options_are_errors(options: str, needs: str):
+    with pytest.raises(ipu.ConfigError, match=needs):
+        ipu.precompile(jnp.sin, jnp.zeros(2), options={"ipu_engine_options": options})
+
+
+@pytest.mark.parametrize("name", ["pooling_options"])
 def test_what_has_no_effect_says_why(name: str):
     metadata = ipu.IPUConfig.metadata(name)
     assert len(metadata.no_effect) > 20

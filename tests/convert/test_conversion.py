@@ -114,7 +114,7 @@ def test_micro_batches_of_one_call():
 
 
 def test_arguments_keep_their_names():
-    from ipujax.convert.program_names import argument_names
+    from ipujax.api.exported import argument_names
 
     program = exported(lambda params, x: x @ params["kernel"], {"kernel": WEIGHTS[0]}, X)
     assert argument_names(program) == ["params['kernel']", "x"]

@@ -130,9 +130,9 @@ Container Container::open(std::span<const std::byte> sealed) {
 }
 
 std::string compile(const poplar::Graph& graph, const poplar::program::Program& program,
-                    Container container) {
+                    Container container, const poplar::OptionFlags& options) {
   const auto executable =
-      poplar::compileGraph(graph, poplar::ArrayRef<poplar::program::Program>(&program, 1));
+      poplar::compileGraph(graph, poplar::ArrayRef<poplar::program::Program>(&program, 1), options);
   std::ostringstream bytes;
   executable.serialize(bytes);
   container.executable = bytes.str();

@@ -53,6 +53,6 @@ struct Container {
 
 /// Compiles a program, whose streams are called in0, in1, ..., out0, out1, ..., by Poplar.
 std::string compile(const poplar::Graph& graph, const poplar::program::Program& program,
-                    Container container);
+                    Container container, const poplar::OptionFlags& options = {});
 
 }  // namespace ipujax::poplar_backend

@@ -1,9 +1,12 @@
 #include <pybind11/numpy.h>
 
+#include <map>
+
 #include "bindings/bindings.hpp"
 #include "bindings/model/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
+#include "poplar/internal/EngineOptions.hpp"
 
 namespace engine = ipujax::engine;
 
@@ -203,6 +206,16 @@ void bindEngine(py::module_& m) {
         return std::pair<py::bytes, std::string>(bytes, report);
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
+  // Whether a program that does not fit is refused, and whether floating-point exceptions end it.
+  e.def(
+      "engineOptions",
+      [](const std::map<std::string, std::string>& options) {
+        poplar::OptionFlags flags;
+        for (const auto& [name, value] : options) flags.set(name, value);
+        const auto found = poplar::internal::engineOptionsAlone(flags);
+        return std::pair(found.refuses_too_large, found.float_exceptions);
+      },
+      "options"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] {

@@ -1,6 +1,7 @@
 #include "bindings/backend.hpp"
 
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -52,7 +53,8 @@ py::bytes buildExecutable(const Graph& graph, const poplar::program::Program& pr
                           const std::vector<HostCall>& host_calls,
                           const std::vector<RemoteArray>& remote_inputs,
                           const std::vector<RemoteArray>& remote_outputs,
-                          const std::vector<std::uint32_t>& kept_inputs) {
+                          const std::vector<std::uint32_t>& kept_inputs,
+                          const std::map<std::string, std::string>& engine_options) {
   sdk::Container container;
   container.signature = signature;
   container.text = stablehlo;
@@ -63,10 +65,12 @@ py::bytes buildExecutable(const Graph& graph, const poplar::program::Program& pr
     container.remote_inputs.push_back({index, handle, entries});
   for (const auto& [index, handle, entries] : remote_outputs)
     container.remote_outputs.push_back({index, handle, entries});
+  poplar::OptionFlags options;
+  for (const auto& [name, value] : engine_options) options.set(name, value);
   std::string bytes;
   {
     const py::gil_scoped_release release;
-    bytes = sdk::compile(graph, program, std::move(container));
+    bytes = sdk::compile(graph, program, std::move(container), options);
   }
   return bytes;
 }
@@ -190,7 +194,7 @@ void backend::bind(py::module_& m) {
   py::register_exception<runtime::NotSupportedError>(e, "NotSupportedError",
                                                      PyExc_NotImplementedError);
   e.def("buildExecutable", &buildExecutable, "graph"_a, "program"_a, "signature"_a, "stablehlo"_a,
-        "host_calls"_a, "remote_inputs"_a, "remote_outputs"_a, "kept_inputs"_a);
+        "host_calls"_a, "remote_inputs"_a, "remote_outputs"_a, "kept_inputs"_a, "engine_options"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] { return std::vector<std::string>(); });

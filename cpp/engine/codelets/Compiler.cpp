@@ -27,7 +27,9 @@ std::string includeFolder() {
     places.push_back(folder / "include");
     places.push_back(folder.parent_path() / "include");
   }
+#ifdef IPUJAX_SOURCES  // not in wheels, which are elsewhere
   places.emplace_back(IPUJAX_SOURCES);
+#endif
   for (const auto& place : places) {
     if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
   }

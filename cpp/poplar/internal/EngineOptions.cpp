@@ -35,8 +35,12 @@ bool isDocumented(std::string_view name) {
 }  // namespace
 
 EngineOptions engineOptions(const OptionFlags& options) {
+  return engineOptionsAlone(withEnvironment(options, "POPLAR_ENGINE_OPTIONS"));
+}
+
+EngineOptions engineOptionsAlone(const OptionFlags& options) {
   EngineOptions found;
-  found.flags = withEnvironment(options, "POPLAR_ENGINE_OPTIONS");
+  found.flags = options;
   for (const auto& [name, value] : found.flags) {
     if (!isDocumented(name)) {
       throw invalid_option(

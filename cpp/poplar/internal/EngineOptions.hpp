@@ -16,6 +16,8 @@ struct EngineOptions {
 /// Throws invalid_option for an option that no Poplar documents, and for values that those with an
 /// effect do not have.
 EngineOptions engineOptions(const OptionFlags& options);
+/// The same without those of the environment.
+EngineOptions engineOptionsAlone(const OptionFlags& options);
 
 /// Throws invalid_option for an option that cannot change between runs.
 void checkRuntimeOptions(const OptionFlags& options);

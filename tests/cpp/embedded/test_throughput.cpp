@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <latch>
 #include <thread>
 
 #include "Check.hpp"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr std::size_t kBatch = 32;
 constexpr std::size_t kWidth = 128;
-constexpr int kRuns = 400;
+constexpr int kRuns = 1600;
 
 /// Two layers of a classifier, whose weights are stored.
 Saved classifier() {
@@ -54,19 +55,35 @@ struct Arrays {
   Arrays() { std::memset(x.data(), 0, x.size()); }
 };
 
-/// Of the processors, for all threads: what waiting costs, whoever shares the machine.
-template <class F>
-double processorSeconds(const F& work) {
-  const std::clock_t begin = std::clock();
-  work();
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-}
+/// By the clock, and by the processors for all threads: what waiting costs, whoever shares the
+/// machine.
+struct Seconds {
+  double passed = 0, of_processors = 0;
+};
 
 template <class F>
-double seconds(const F& work) {
+Seconds seconds(const F& work) {
   const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin_of_processors = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+          static_cast<double>(std::clock() - begin_of_processors) / CLOCKS_PER_SEC};
+}
+
+/// Of threads that have started.
+template <class F>
+Seconds secondsOfThreads(std::size_t count, const F& work) {
+  std::latch start(static_cast<std::ptrdiff_t>(count + 1));
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < count; ++t)
+    threads.emplace_back([&, t] {
+      start.arrive_and_wait();
+      work(t);
+    });
+  return seconds([&] {
+    start.arrive_and_wait();
+    for (auto& thread : threads) thread.join();
+  });
 }
 
 double median(std::vector<double> values) {
@@ -93,22 +110,17 @@ TEST(many_threads_get_the_results_of_the_engine) {
     for (int i = 0; i < kRuns; ++i) alone->run({&arrays, 1}, nullptr);
   };
   std::vector<Arrays> of_thread(8);
-  const auto sessions = [&](std::size_t count) {
-    std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < count; ++t)
-      threads.emplace_back([&, t] {
-        const embedded::Arrays a{{of_thread[t].x.data()}, {of_thread[t].y.data()}};
-        for (std::size_t i = 0; i < kRuns / count; ++i) session.run(a);
-      });
-    for (auto& thread : threads) thread.join();
-  };
   engine();
   for (const std::size_t count : {1, 2, 8}) {
-    const auto threads = [&] { sessions(count); };
     std::vector<double> ratios, of_processors;
     for (int i = 0; i < 9; ++i) {
-      ratios.push_back(seconds(engine) / seconds(threads));
-      of_processors.push_back(processorSeconds(engine) / processorSeconds(threads));
+      const Seconds of_engine = seconds(engine);
+      const Seconds together = secondsOfThreads(count, [&](std::size_t t) {
+        const embedded::Arrays a{{of_thread[t].x.data()}, {of_thread[t].y.data()}};
+        for (std::size_t run = 0; run < kRuns / count; ++run) session.run(a);
+      });
+      ratios.push_back(of_engine.passed / together.passed);
+      of_processors.push_back(of_engine.of_processors / together.of_processors);
     }
     std::printf("%zu threads: %.2f of the engine's throughput, %.2f by processor time\n", count,
                 median(ratios), median(of_processors));

@@ -1,7 +1,9 @@
-"""Names of what an exported program takes and returns, for people to write."""
+"""What an exported program takes and returns: names for people to write."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -29,6 +31,28 @@ def result_names(exported: jax.export.Exported) -> list[str]:
     tree = jax.tree.unflatten(exported.out_tree, range(exported.out_tree.num_leaves))
     paths = [path for path, _ in jax.tree.flatten_with_path(tree)[0]]
     return [f"result{jax.tree_util.keystr(path)}" for path in paths]
+
+
+def parameter_names(exported: jax.export.Exported) -> tuple[str, ...]:
+    """The names of the function's parameters where the program has them, else `args[0]`, ..."""
+    args, _ = jax.tree.unflatten(exported.in_tree, argument_names(exported))
+    return heads(args)
+
+
+def heads(args: Sequence[Any]) -> tuple[str, ...]:
+    """The names of parameters, from the names of all arrays in their arguments."""
+    found = [_head(jax.tree.leaves(arg)) for arg in args]
+    is_usable = [name.isidentifier() and found.count(name) == 1 for name in found]
+    return tuple(
+        name if usable else f"args[{i}]"
+        for i, (name, usable) in enumerate(zip(found, is_usable, strict=True))
+    )
+
+
+def _head(names: Sequence[str]) -> str:
+    """What the names begin with, if it is the same."""
+    begins = {re.split(r"\W", name)[0] for name in names}
+    return begins.pop() if len(begins) == 1 else ""
 
 
 def _placed(path: tuple[Any, ...]) -> str:

@@ -1,0 +1,77 @@
+"""How an exported program lies over several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.export
+import numpy as np
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+
+from ipujax.jax_compat.modules import deserialize_artifact
+
+
+def mesh_of_exported(
+    exported: jax.export.Exported, devices: Sequence[Any] | None = None
+) -> AbstractMesh | Mesh:
+    """The mesh over which a program was exported; over these devices, or over none.
+
+    Public functions take this mesh and do not give it.
+    """
+    abstract = _named_mesh(exported) or _written_mesh(exported)
+    if abstract is None:
+        abstract = AbstractMesh((exported.nr_devices,), ("devices",))
+    if devices is None:
+        return abstract
+    grid = np.array(devices, object).reshape(abstract.axis_sizes)
+    return Mesh(grid, abstract.axis_names, axis_types=abstract.axis_types)
+
+
+def in_shardings_of(exported: jax.export.Exported, mesh: AbstractMesh | Mesh) -> list[Sharding]:
+    """Of each argument; each device has all of what the program says nothing of."""
+    found = exported.in_shardings_jax(mesh)
+    return [NamedSharding(mesh, PartitionSpec()) if each is None else each for each in found]
+
+
+def out_shardings_of(
+    exported: jax.export.Exported, mesh: AbstractMesh | Mesh
+) -> list[Sharding | None]:
+    """Of each result; None where the program says nothing."""
+    return list(exported.out_shardings_jax(mesh))
+
+
+def with_automatic_axes(sharding: Any) -> Any:
+    """The same sharding, over a mesh none of whose axes is a part of JAX's types."""
+    if sharding is None:
+        return None
+    mesh = AbstractMesh(sharding.mesh.axis_sizes, sharding.mesh.axis_names)
+    return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+
+
+def abstract_mesh(attribute: Any) -> AbstractMesh:
+    """Of Shardy's mesh."""
+    from jaxlib.mlir.dialects import sdy
+
+    axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(attribute).axes]
+    return AbstractMesh(tuple(axis.size for axis in axes), tuple(axis.name for axis in axes))
+
+
+def _named_mesh(exported: jax.export.Exported) -> AbstractMesh | None:
+    """Of the arguments' and results' shardings, without the kind of device they were made for."""
+    named = [*exported._in_named_shardings, *exported._out_named_shardings]
+    for mesh in (each.mesh for each in named if each is not None):
+        if mesh.size == exported.nr_devices:
+            return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=mesh.axis_types)
+    return None
+
+
+def _written_mesh(exported: jax.export.Exported) -> AbstractMesh | None:
+    """Of shardings inside of the program."""
+    module = deserialize_artifact(exported.mlir_module_serialized)
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            mesh = abstract_mesh(op.operation.attributes["mesh"])
+            if mesh.size == exported.nr_devices:
+                return mesh
+    return None
