@@ -220,34 +220,42 @@ Results composed(Graph& graph, const Tensor& logs, const std::vector<Tensor>& in
   return {value, popops::sub(graph, loss.probabilities(), posterior, prog, {debug, "gradient"})};
 }
 
-/// PopLibs' vertices as one step.
-Results fused(Graph& graph, const Tensor& logs, const std::vector<Tensor>& integers, unsigned blank,
-              Gradient wanted, Sequence& prog, const DebugContext& debug) {
+/// PopLibs' vertices as one step, behind the softmax where `data` are logits.
+Results fused(Graph& graph, const Tensor& data, bool areLogits, const std::vector<Tensor>& integers,
+              unsigned blank, Gradient wanted, Sequence& prog, const DebugContext& debug) {
   internal::FusedStep step(graph);
-  Results made{graph.addVariable(poplar::FLOAT, {logs.dim(1)},
+  if (areLogits)
+    step.compose([&](Sequence& p) { return logSoftmax(graph, data, p, {debug, "logSoftmax"}); });
+  Results made{graph.addVariable(poplar::FLOAT, {data.dim(1)},
                                  poplar::VariableMappingMethod::LINEAR, {debug, "loss"}),
                {}};
-  if (wanted != Gradient::kNone) made.gradient = graph.clone(logs, {debug, "gradient"});
-  const internal::CtcSizes sizes{logs.dim(0), logs.dim(1), logs.dim(2), integers[0].dim(1),
+  if (wanted != Gradient::kNone) made.gradient = graph.clone(data, {debug, "gradient"});
+  const internal::CtcSizes sizes{data.dim(0), data.dim(1), data.dim(2), integers[0].dim(1),
                                  wanted != Gradient::kNone};
-  step.costs(internal::ctcLossCost(graph.getTarget(), sizes, wanted == Gradient::kOfLogits));
-  step.reads(logs);
+  step.adds(internal::ctcLossCost(graph.getTarget(), sizes, wanted == Gradient::kOfLogits));
+  step.reads(data);
   for (const Tensor& t : integers) step.reads(t);
   step.writes(made.loss);
   if (wanted != Gradient::kNone) step.writes(made.gradient);
   step.attributes()
       .set("blank", std::int64_t{blank})
       .set("gradient", std::int64_t{wanted != Gradient::kNone})
-      .set("softmax", std::int64_t{wanted == Gradient::kOfLogits});
+      .set("softmax", std::int64_t{wanted == Gradient::kOfLogits})
+      .set("logits", std::int64_t{areLogits});
   step.emit("popnn.ctc_loss", prog, {debug, "ctcLoss"});
   return made;
 }
 
 Results lossAndGradient(Graph& graph, const poplar::Type& outType, const Tensor& data,
                         const Tensor& labels, const Tensor& dataLengths, const Tensor& labelLengths,
-                        Sequence& prog, unsigned blankClass, const Plan& plan, Gradient wanted,
-                        const DebugContext& debug) {
-  const Tensor logs = internal::ctcData(graph, data, plan, false, blankClass, prog, debug);
+                        Sequence& prog, unsigned blankClass, const Plan& plan, bool areLogits,
+                        Gradient wanted, const DebugContext& debug) {
+  const bool fuses = internal::mayFuse(graph);
+  // Halves are rounded after each operation of the softmax, which the kernel does not do.
+  const bool fuses_softmax = areLogits && fuses && data.elementType() == poplar::FLOAT;
+  const Tensor given =
+      areLogits && !fuses_softmax ? logSoftmax(graph, data, prog, {debug, "logSoftmax"}) : data;
+  const Tensor wide = internal::ctcData(graph, given, plan, false, blankClass, prog, debug);
   const std::size_t batch = data.dim(1), most = plan.getImpl().maxLabelLength;
   if (labels.rank() != 2 || labels.dim(1) > most)
     throw poputil::poplibs_error("[popnn::ctc] needs labels [batch, at most " +
@@ -261,8 +269,9 @@ Results lossAndGradient(Graph& graph, const poplar::Type& outType, const Tensor&
       indices(labels, {batch, labels.dim(1)}, "labels for each batch element"),
       indices(dataLengths, {batch}, "data lengths [batch]"),
       indices(labelLengths, {batch}, "label lengths [batch]")};
-  const auto make = internal::mayFuse(graph) ? fused : composed;
-  const auto [loss, gradient] = make(graph, logs, integers, blankClass, wanted, prog, debug);
+  const auto [loss, gradient] =
+      fuses ? fused(graph, wide, fuses_softmax, integers, blankClass, wanted, prog, debug)
+            : composed(graph, wide, integers, blankClass, wanted, prog, debug);
   const auto cast = [&](const Tensor& t) {
     if (!t.valid() || t.elementType() == outType) return t;
     return popops::cast(graph, t, outType, prog, {debug, "cast"});
@@ -313,7 +322,7 @@ std::pair<Tensor, Tensor> calcLossAndGradientLogProbabilities(
   }
   const Gradient wanted = with_softmax ? Gradient::kOfLogits : Gradient::kOfLogProbs;
   return both(lossAndGradient(graph, outType, logProbs, labels, dataLengths, labelLengths, prog,
-                              blankClass, plan, wanted, debugContext));
+                              blankClass, plan, false, wanted, debugContext));
 }
 
 std::pair<Tensor, Tensor> calcLossAndGradientLogits(Graph& graph, const poplar::Type& outType,
@@ -324,9 +333,8 @@ std::pair<Tensor, Tensor> calcLossAndGradientLogits(Graph& graph, const poplar::
                                                     const DebugContext& debugContext,
                                                     const OptionFlags& options) {
   internal::checkCtcOptions(options);
-  const Tensor logs = logSoftmax(graph, logits, prog, {debugContext, "logSoftmax"});
-  return both(lossAndGradient(graph, outType, logs, labels, dataLengths, labelLengths, prog,
-                              blankClass, plan, Gradient::kOfLogits, debugContext));
+  return both(lossAndGradient(graph, outType, logits, labels, dataLengths, labelLengths, prog,
+                              blankClass, plan, true, Gradient::kOfLogits, debugContext));
 }
 
 }  // namespace popnn::ctc
@@ -339,9 +347,8 @@ Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType, const Tensor& 
                const Tensor& labels, const Tensor& dataLengths, const Tensor& labelLengths,
                poplar::program::Sequence& prog, unsigned blankClass, const ctc::Plan& plan,
                bool areLogits, const poplar::DebugContext& debug) {
-  const Tensor logs = areLogits ? logSoftmax(graph, data, prog, {debug, "logSoftmax"}) : data;
-  return ctc::lossAndGradient(graph, outType, logs, labels, dataLengths, labelLengths, prog,
-                              blankClass, plan, ctc::Gradient::kNone, debug)
+  return ctc::lossAndGradient(graph, outType, data, labels, dataLengths, labelLengths, prog,
+                              blankClass, plan, areLogits, ctc::Gradient::kNone, debug)
       .loss;
 }
 

@@ -173,6 +173,22 @@ def test_impossible_labels_and_empty_data() -> None:
     np.testing.assert_array_equal(empty, [0, np.inf])
 
 
+def test_logits_that_are_not_finite_concern_their_sequence_alone() -> None:
+    logits, labels, *_ = problem(6, 4, 5, 2)
+    labels[:] = [[1, 2]] * 4
+    logits[2, 1, 3] = np.nan
+    logits[:, 2, 4] = -np.inf  # a class that no alignment has
+    logits[:, 3, 1] = -np.inf  # a label
+    losses, gradient = jax.jit(jax.vmap(jax.value_and_grad(lambda x, y: ctc_loss(x, y).sum())))(
+        np.moveaxis(logits, 1, 0)[:, :, None], labels[:, None]
+    )
+    wanted = [by_enumeration(logits[:, n], [1, 2], 0) for n in (0, 2)]
+    np.testing.assert_allclose([losses[0], losses[2]], wanted, rtol=2e-6)
+    np.testing.assert_array_equal(losses[np.array([1, 3])], np.inf)
+    assert np.isfinite(gradient[np.array([0, 2])]).all()
+    assert not gradient[2, :, 0, 4].any()
+
+
 def test_all_blank() -> None:
     logits = np.random.default_rng(0).standard_normal((5, 1, 4)).astype(np.float32)
     found = ctc_loss(logits, np.zeros((1, 0), np.int32), blank_index=-1)

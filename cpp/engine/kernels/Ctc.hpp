@@ -1,6 +1,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 /// Loops of CTC's recursions over the states of one sequence, in logarithms, chosen for this CPU.
@@ -33,10 +34,20 @@ struct Extent {
   std::int64_t most = 0;
   std::uint64_t least = ~std::uint64_t{0};
 };
+/// The least and the largest of several floats, as keyOf has them.
+struct KeyRange {
+  std::int32_t least = std::numeric_limits<std::int32_t>::max();
+  std::int32_t most = std::numeric_limits<std::int32_t>::min();
+};
 /// Probabilities of what a step emits: the blank, and label k where one can follow label k - 1.
 struct Emitted {
   double blank;
   const double *label, *skip;
+};
+
+struct Exponentials {
+  float most;
+  double sum;
 };
 
 struct Loops {
@@ -47,18 +58,26 @@ struct Loops {
   void (*posterior)(const float* a, const float* b, const float* emit, float total, float* out,
                     std::int64_t n);
   void (*exp)(const float* x, float* out, std::int64_t n);
+  /// out[i] = exp(x[i] - most), where most is the largest, and their sum: not a number, or
+  /// infinite, where x is not finite but for -inf.
+  Exponentials (*exponentials)(const float* x, float* out, std::int64_t n);
+  /// out[i] = x[i] * scale.
+  void (*scaled)(const float* x, float scale, float* out, std::int64_t n);
+  void (*widened)(const float* x, double scale, double* out, std::int64_t n);
   /// out[i] = log(exp(a[i]) + exp(b[i])) as jax.numpy.logaddexp has it; `out` may be an operand.
   void (*logAdd)(const float* a, const float* b, float* out, std::int64_t n);
   /// keys[i] = keyOf(logs[i] + total); returns the largest.
   std::int32_t (*longer)(const float* logs, float total, std::int32_t* keys, std::int64_t n);
-  /// out[i] = exp(x[i]); returns how many x are not in [-300, 300].
-  std::int64_t (*emit)(const float* x, double* out, std::int64_t n);
+  /// out[i] = exp(x[i]) where x[i] is in [-700, 700], else anything.
+  void (*emit)(const float* x, double* out, std::int64_t n);
+  KeyRange (*range)(const float* x, std::int64_t n);
   /// The states of a step from those of the step before it, or from those of the step behind it
-  /// and what that emits.
-  Extent (*forward)(const States& before, const Emitted& emitted, const StateWindow& window,
-                    const States& states);
-  Extent (*backward)(const States& behind, const Emitted& emitted, const StateWindow& window,
-                     const States& states);
+  /// and what that emits. A state beside the window may get any value.
+  void (*forward)(const States& before, const Emitted& emitted, const StateWindow& window,
+                  const States& states);
+  void (*backward)(const States& behind, const Emitted& emitted, const StateWindow& window,
+                   const States& states);
+  Extent (*extent)(const States& states, const StateWindow& window);
   /// label[k] = a.label[k] * b.label[k]; returns the sums over labels and over blanks.
   std::pair<double, double> (*both)(const States& a, const States& b, const StateWindow& window,
                                     double* label);

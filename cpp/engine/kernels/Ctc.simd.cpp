@@ -37,6 +37,62 @@ void exponentials(const float* __restrict x, float* __restrict out, std::int64_t
   for (std::int64_t i = 0; i < n; ++i) out[i] = expFloat(x[i]);
 }
 
+constexpr int kLanes = kRegisterBytes / 4;
+using Floats = float __attribute__((vector_size(kRegisterBytes)));
+
+IPUJAX_INLINE Floats load(const float* from) {
+  Floats v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+
+float largest(const float* x, std::int64_t n) {
+  Floats most = Floats{} - kInfinity;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats v = load(x + i);
+    most = v > most ? v : most;
+  }
+  float found = most[0];
+  for (int j = 1; j < kLanes; ++j) found = most[j] > found ? most[j] : found;
+  for (; i < n; ++i) found = x[i] > found ? x[i] : found;
+  return found;
+}
+
+/// Of few numbers in floats.
+double sumOfFew(const float* x, std::int64_t n) {
+  Floats sums{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) sums += load(x + i);
+  double sum = 0.0;
+  for (int j = 0; j < kLanes; ++j) sum += static_cast<double>(sums[j]);
+  for (; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum;
+}
+
+Exponentials rowExponentials(const float* __restrict x, float* __restrict out, std::int64_t n) {
+  constexpr std::int64_t kFew = 256;
+  const float most = largest(x, n);
+  double sum = 0.0;
+  for (std::int64_t begin = 0; begin < n; begin += kFew) {
+    const std::int64_t end = begin + kFew < n ? begin + kFew : n;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float below = x[i] - most;
+      const float e = expBelow(below);
+      out[i] = below < -87.0f ? 0.0f : e;
+    }
+    sum += sumOfFew(out + begin, end - begin);
+  }
+  return {most, sum};
+}
+
+void scaled(const float* __restrict x, float scale, float* __restrict out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * scale;
+}
+void widened(const float* __restrict x, double scale, double* __restrict out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<double>(x[i]) * scale;
+}
+
 void logAdd(const float* a, const float* b, float* out, std::int64_t n) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < n; ++i) {
@@ -63,13 +119,18 @@ std::int32_t longer(const float* __restrict logs, float total, std::int32_t* __r
   return most;
 }
 
-std::int64_t emit(const float* __restrict x, double* __restrict out, std::int64_t n) {
-  std::int64_t outside = 0;
+void emit(const float* __restrict x, double* __restrict out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = expDoubleInRange(static_cast<double>(x[i]));
+}
+
+KeyRange range(const float* x, std::int64_t n) {
+  KeyRange found;
   for (std::int64_t i = 0; i < n; ++i) {
-    outside += x[i] >= -300.0f && x[i] <= 300.0f ? 0 : 1;
-    out[i] = expDouble(static_cast<double>(x[i]));
+    const std::int32_t key = keyFrom(x[i]);
+    found.least = key < found.least ? key : found.least;
+    found.most = key > found.most ? key : found.most;
   }
-  return outside;
+  return found;
 }
 
 IPUJAX_INLINE void add(Extent& extent, double x) {
@@ -79,8 +140,17 @@ IPUJAX_INLINE void add(Extent& extent, double x) {
   extent.least = less < extent.least ? less : extent.least;
 }
 
-Extent forward(const States& before, const Emitted& emitted, const StateWindow& window,
-               const States& states) {
+Extent extent(const States& states, const StateWindow& window) {
+  Extent found;
+  for (std::int64_t k = window.blank_begin; k < window.blank_end; ++k) add(found, states.blank[k]);
+  for (std::int64_t k = window.label_begin; k < window.label_end; ++k) add(found, states.label[k]);
+  return found;
+}
+
+// One loop for blanks and labels, whose windows differ by at most one state at each end.
+
+void forward(const States& before, const Emitted& emitted, const StateWindow& window,
+             const States& states) {
   const double* __restrict b = before.blank;
   const double* __restrict l = before.label;
   const double* __restrict p = emitted.label;
@@ -88,20 +158,14 @@ Extent forward(const States& before, const Emitted& emitted, const StateWindow& 
   double* __restrict to_blank = states.blank;
   double* __restrict to_label = states.label;
   const double blank = emitted.blank;
-  Extent extent;
-  for (std::int64_t k = window.blank_begin; k < window.blank_end; ++k) {
+  for (std::int64_t k = window.label_begin; k < window.blank_end; ++k) {
     to_blank[k] = (b[k] + l[k - 1]) * blank;
-    add(extent, to_blank[k]);
-  }
-  for (std::int64_t k = window.label_begin; k < window.label_end; ++k) {
     to_label[k] = madd(skip[k], l[k - 1], l[k] + b[k]) * p[k];
-    add(extent, to_label[k]);
   }
-  return extent;
 }
 
-Extent backward(const States& behind, const Emitted& emitted, const StateWindow& window,
-                const States& states) {
+void backward(const States& behind, const Emitted& emitted, const StateWindow& window,
+              const States& states) {
   const double* __restrict b = behind.blank;
   const double* __restrict l = behind.label;
   const double* __restrict p = emitted.label;
@@ -109,17 +173,11 @@ Extent backward(const States& behind, const Emitted& emitted, const StateWindow&
   double* __restrict to_blank = states.blank;
   double* __restrict to_label = states.label;
   const double blank = emitted.blank;
-  Extent extent;
-  for (std::int64_t k = window.blank_begin; k < window.blank_end; ++k) {
-    to_blank[k] = madd(blank, b[k], p[k] * l[k]);
-    add(extent, to_blank[k]);
+  for (std::int64_t k = window.label_begin; k < window.blank_end; ++k) {
+    const double of_label = p[k] * l[k];
+    to_blank[k] = madd(blank, b[k], of_label);
+    to_label[k] = madd(skip[k + 1] * p[k + 1], l[k + 1], madd(blank, b[k + 1], of_label));
   }
-  for (std::int64_t k = window.label_begin; k < window.label_end; ++k) {
-    const double stay = madd(blank, b[k + 1], p[k] * l[k]);
-    to_label[k] = madd(skip[k + 1] * p[k + 1], l[k + 1], stay);
-    add(extent, to_label[k]);
-  }
-  return extent;
 }
 
 /// In eight sums, which compilers keep in registers of any width.
@@ -145,7 +203,8 @@ std::pair<double, double> both(const States& a, const States& b, const StateWind
 }  // namespace
 
 Loops ctcLoops() {
-  return {step, posterior, exponentials, logAdd, longer, emit, forward, backward, both};
+  return {step,   posterior, exponentials, rowExponentials, scaled,   widened, logAdd,
+          longer, emit,      range,        forward,         backward, extent,  both};
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE

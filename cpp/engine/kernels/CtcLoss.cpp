@@ -12,7 +12,8 @@
 
 /// The host kernel "popnn.ctc_loss": log-probabilities [T, B, C], labels [B, L], data lengths and
 /// label lengths [B], as unsigned integers; written: losses [B] and, with `gradient`, gradients
-/// [T, B, C]. Attributes: `blank`, `gradient`, and `softmax`: gradients are those of the logits.
+/// [T, B, C]. Attributes: `blank`, `gradient`, `softmax`: gradients are those of the logits, and
+/// `logits`: these are given.
 /// Sums are of probabilities where the range of doubles suffices (CtcScaled), and of logarithms
 /// elsewhere.
 namespace ipujax::engine {
@@ -40,7 +41,8 @@ class CtcLoss final : public Kernel {
         L(step.operands[1].shape[1]),
         blank_(static_cast<std::uint32_t>(step.attributes.integer("blank"))),
         with_gradient_(step.attributes.integer("gradient") != 0),
-        with_softmax_(step.attributes.integer("softmax") != 0) {}
+        with_softmax_(step.attributes.integer("softmax") != 0),
+        are_logits_(step.attributes.integer("logits") != 0) {}
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
     const std::int64_t work = std::max<std::int64_t>(1, T * (2 * L + 1 + C / 4));
@@ -53,6 +55,8 @@ class CtcLoss final : public Kernel {
   /// The states of one sequence: labels with a blank around each. Rows have two more in front.
   struct States {
     std::int64_t steps, n;
+    const float* logs;  ///< of step t at t * step
+    std::int64_t step;
     std::uint32_t* classes;
     float *skip, *back_skip, *emit, *forward, *back, *row;
     std::int64_t stride() const { return n + 2; }
@@ -73,7 +77,8 @@ class CtcLoss final : public Kernel {
         .labels = labels,
         .classes = C,
         .stride = B * C,
-        .logs = data,
+        .data = data,
+        .are_logits = are_logits_,
         .label = reinterpret_cast<const std::uint32_t*>(p[1]) + b * L,
         .blank = blank_,
         .with_softmax = with_softmax_,
@@ -89,20 +94,38 @@ class CtcLoss final : public Kernel {
     States s{};
     s.steps = steps;
     s.n = 2 * labels + 1;
-    prepare(p, b, data, s, workspace);
+    s.logs = data;
+    s.step = B * C;
+    if (are_logits_) {
+      s.logs = logSoftmax(data, steps, workspace);
+      s.step = C;
+    }
+    prepare(p, b, s, workspace);
     const float total = forward(s);
     const bool possible = total > kLogZero / 2;
     *loss = possible ? -total : std::numeric_limits<float>::infinity();
-    if (with_gradient_) differentiate(data, gradient, s, total, possible ? s.steps : 0);
+    if (with_gradient_) differentiate(gradient, s, total, possible ? s.steps : 0);
   }
 
-  void differentiate(const float* data, float* gradient, States& s, float total,
-                     std::int64_t counted) const {
+  /// Of the steps of a sequence, [steps, C].
+  const float* logSoftmax(const float* logits, std::int64_t steps, Workspace& workspace) const {
+    float* logs = workspace.get<float>(steps * C);
+    for (std::int64_t t = 0; t < steps; ++t) {
+      const float* from = logits + t * B * C;
+      float* to = logs + t * C;
+      const auto [most, sum] = ctc::loops().exponentials(from, to, C);
+      const auto log = static_cast<float>(std::log(sum));
+      for (std::int64_t c = 0; c < C; ++c) to[c] = from[c] - most - log;
+    }
+    return logs;
+  }
+
+  void differentiate(float* gradient, States& s, float total, std::int64_t counted) const {
     if (counted > 0) backward(s);
     for (std::int64_t t = 0; t < T; ++t) {
       float* to = gradient + t * B * C;
       if (t < counted && with_softmax_)
-        ctc::loops().exp(data + t * B * C, to, C);
+        ctc::loops().exp(s.logs + t * s.step, to, C);
       else
         std::fill(to, to + C, 0.0f);
       if (t >= counted) continue;
@@ -115,7 +138,7 @@ class CtcLoss final : public Kernel {
     }
   }
 
-  void prepare(std::span<std::byte* const> p, std::int64_t b, const float* data, States& s,
+  void prepare(std::span<std::byte* const> p, std::int64_t b, States& s,
                Workspace& workspace) const {
     s.classes = workspace.get<std::uint32_t>(s.n);
     s.skip = workspace.get<float>(s.n);
@@ -134,7 +157,7 @@ class CtcLoss final : public Kernel {
     for (std::int64_t t = 0; t < s.steps; ++t)
       for (std::int64_t i = 0; i < s.n; ++i)
         s.emit[t * s.n + i] =
-            s.classes[i] < C ? std::max(data[t * B * C + s.classes[i]], kLogZero) : 0.0f;
+            s.classes[i] < C ? std::max(s.logs[t * s.step + s.classes[i]], kLogZero) : 0.0f;
   }
 
   /// Sums over alignments up to each step; returns the logarithm of all.
@@ -173,13 +196,14 @@ class CtcLoss final : public Kernel {
 
   std::int64_t T, B, C, L;
   std::uint32_t blank_;
-  bool with_gradient_, with_softmax_;
+  bool with_gradient_, with_softmax_, are_logits_;
 };
 
 void checkCtcLoss(StepCheck& check) {
   const bool with_gradient = check.flag("gradient");
   check.operands(with_gradient ? 6 : 5);
-  check.flag("softmax");
+  const bool with_softmax = check.flag("softmax"), are_logits = check.flag("logits");
+  check.need(!with_gradient || with_softmax || !are_logits, "gradients of the logits");
   const auto data = check.read(0).hasRank(3).isOf(ElementType::kFloat).isContiguous();
   const std::int64_t B = data->shape[1], C = data->shape[2];
   check.integer("blank", 0, C - 1);

@@ -20,10 +20,15 @@ class Scaled {
         L(problem.labels),
         rows_(workspace_.get<double>((problem.gradient ? T + 1 : 2) * rowSize())),
         emitted_(workspace_.get<double>((problem.gradient ? T : kStepsAtOnce) * emittedSize())),
-        skip_(workspace_.get<double>(L + 1)),
-        logs_(workspace_.get<float>(kStepsAtOnce * emittedSize())) {
-    for (std::int64_t k = 0; k <= L; ++k)
+        skip_(workspace_.get<double>(L + 2)),
+        gathered_(workspace_.get<float>(kStepsAtOnce * emittedSize())),
+        row_(workspace_.get<float>(problem.are_logits ? p_.classes + 1 : 0)),
+        columns_(workspace_.get<std::uint32_t>(L)),
+        ranges_(workspace_.get<Reach>((T + kStepsAtOnce - 1) / kStepsAtOnce)) {
+    for (std::int64_t k = 0; k < L + 2; ++k)
       skip_[k] = k > 0 && k < L && p_.label[k] != p_.blank && p_.label[k] != p_.label[k - 1];
+    const auto outside = static_cast<std::uint32_t>(p_.classes);
+    for (std::int64_t k = 0; k < L; ++k) columns_[k] = std::min(p_.label[k], outside);
   }
 
   bool run() {
@@ -31,12 +36,13 @@ class Scaled {
     clearAround(states, {0, 1, 0, 1});
     states.blank[0] = 1.0;
     states.label[0] = 0.0;
+    Reach reach{};
     for (std::int64_t t = 0; t < T; ++t) {
       if (t % kStepsAtOnce == 0 && !emit(t)) return false;
       const States next = row(t + 1);
       const StateWindow window = windowAt(t);
-      const Extent extent = loops().forward(states, emittedAt(t), window, next);
-      if (!scale(next, window, extent, &exponent_)) return false;
+      loops().forward(states, emittedAt(t), window, next);
+      if (!stays(t, next, window, reach, exponent_)) return false;
       clearAround(next, window);
       states = next;
     }
@@ -52,6 +58,13 @@ class Scaled {
 
  private:
   static constexpr std::int64_t kStepsAtOnce = 16;
+  static constexpr float kMostLog = 300.0f;  ///< in magnitude, of what is emitted
+  static constexpr int kFewest = 500;        ///< bits between the largest state and the least
+
+  /// Bounds of exponents: those above 0 are at least 2^least and at most 2^most.
+  struct Reach {
+    double least, most;
+  };
   // Two more of each kind, in front and behind.
   std::int64_t rowSize() const { return 2 * (L + 3); }
   std::int64_t emittedSize() const { return L + 2; }
@@ -68,21 +81,54 @@ class Scaled {
     return emitted_ + (p_.gradient ? t : t % kStepsAtOnce) * emittedSize();
   }
 
-  /// Of the kStepsAtOnce steps from `begin`: exponentials of few would be slower.
+  /// What the kStepsAtOnce steps from `begin` emit; false where it is not in the range of floats.
   bool emit(std::int64_t begin) {
     const std::int64_t n = std::min(kStepsAtOnce, T - begin);
+    if (!(p_.are_logits ? emitLogits(begin, n) : emitLogs(begin, n))) return false;
+    for (std::int64_t i = 0; i < n; ++i) emittedRow(begin + i)[L] = 0.0;
+    return true;
+  }
+
+  /// The exponentials of all steps at once: those of few would be slower.
+  bool emitLogs(std::int64_t begin, std::int64_t n) {
+    const auto outside = static_cast<std::uint32_t>(p_.classes);
     for (std::int64_t i = 0; i < n; ++i) {
-      const float* logs = p_.logs + (begin + i) * p_.stride;
-      float* to = logs_ + i * emittedSize();
-      for (std::int64_t k = 0; k < L; ++k)
-        to[k] = p_.label[k] < p_.classes ? logs[p_.label[k]] : 0.0f;
+      const float* logs = p_.data + (begin + i) * p_.stride;
+      float* to = gathered_ + i * emittedSize();
+      for (std::int64_t k = 0; k < L; ++k) to[k] = columns_[k] < outside ? logs[columns_[k]] : 0.0f;
       to[L] = 0.0f;
       to[L + 1] = logs[p_.blank];
     }
-    double* rows = emittedRow(begin);
-    const bool fits = loops().emit(logs_, rows, n * emittedSize()) == 0;
-    for (std::int64_t i = 0; i < n; ++i) rows[i * emittedSize() + L] = 0.0;
-    return fits;
+    const KeyRange found = loops().range(gathered_, n * emittedSize());
+    if (found.least < keyOf(-kMostLog) || found.most > keyOf(kMostLog)) return false;
+    constexpr double kLog2E = 1.4426950408889634;
+    ranges_[begin / kStepsAtOnce] = {valueOf(found.least) * kLog2E, valueOf(found.most) * kLog2E};
+    loops().emit(gathered_, emittedRow(begin), n * emittedSize());
+    return true;
+  }
+
+  bool emitLogits(std::int64_t begin, std::int64_t n) {
+    constexpr float kLeast = 1e-34f;
+    const Loops& loop = loops();
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double sum = loop.exponentials(p_.data + (begin + i) * p_.stride, row_, p_.classes).sum;
+      if (!(sum < std::numeric_limits<double>::infinity())) return false;
+      const double scale = 1.0 / sum;
+      row_[p_.classes] = static_cast<float>(sum);
+      if (p_.gradient != nullptr)
+        loop.scaled(row_, static_cast<float>(scale), p_.gradient + (begin + i) * p_.stride,
+                    p_.classes);
+      float* to = gathered_ + i * emittedSize();
+      for (std::int64_t k = 0; k < L; ++k) to[k] = row_[columns_[k]];
+      to[L] = 1.0f;
+      to[L + 1] = row_[p_.blank];
+      loop.widened(to, scale, emittedRow(begin + i), emittedSize());
+    }
+    const KeyRange found = loops().range(gathered_, n * emittedSize());
+    if (found.least < keyOf(kLeast)) return false;
+    const double classes = static_cast<double>(p_.classes);
+    ranges_[begin / kStepsAtOnce] = {std::log2(valueOf(found.least) / classes), 0.0};
+    return true;
   }
 
   /// What is reached by step t, and can be at the last label or blank after the last step.
@@ -96,24 +142,38 @@ class Scaled {
     s.label[w.label_begin - 1] = s.label[w.label_end] = 0.0;
   }
 
-  /// Makes the largest about 1; false where a probability above 0 is too small or none is a number.
-  static bool scale(const States& s, const StateWindow& w, const Extent& extent, double* exponent) {
-    constexpr int kBias = 1023, kFewest = 500;
+  /// Keeps states within the range of doubles, of which a step with what step t emits makes others:
+  /// each of up to three. They are looked at where they may be beyond kFewest, before which no
+  /// step can leave the range. False where they do not fit.
+  bool stays(std::int64_t t, const States& s, const StateWindow& w, Reach& reach,
+             double& exponent) const {
+    constexpr double kMostTerms = 1.6;  // log2(3)
+    const Reach& emitted = ranges_[t / kStepsAtOnce];
+    reach.least += emitted.least;
+    reach.most += emitted.most + kMostTerms;
+    return (reach.least > -kFewest && reach.most < kFewest) || scale(s, w, reach, exponent);
+  }
+
+  /// Makes the largest 1 to 2; false where a probability above 0 is too small or none is a number.
+  static bool scale(const States& s, const StateWindow& w, Reach& reach, double& exponent) {
+    constexpr int kBias = 1023;
+    const Extent extent = loops().extent(s, w);
     if (extent.most == 0) return true;  // there is no alignment
     const int most = static_cast<int>(extent.most >> 52) - kBias;
     const int least = static_cast<int>((extent.least + 1) >> 52) - kBias;
     if (most > kBias - 1 || least < most - kFewest) return false;
-    if (most > -100 && most < 100) return true;
     const double factor = std::bit_cast<double>(static_cast<std::int64_t>(kBias - most) << 52);
     for (std::int64_t k = w.blank_begin; k < w.blank_end; ++k) s.blank[k] *= factor;
     for (std::int64_t k = w.label_begin; k < w.label_end; ++k) s.label[k] *= factor;
-    *exponent += most;
+    exponent += most;
+    reach = {static_cast<double>(least - most), 1.0};
     return true;
   }
 
   bool back() {
     Workspace workspace;
     double* memory = workspace.get<double>(2 * rowSize());
+    std::fill_n(memory, 2 * rowSize(), 0.0);
     States states{memory + 1, memory + 1 + L + 3}, next = states;
     next.blank += rowSize();
     next.label += rowSize();
@@ -123,13 +183,14 @@ class Scaled {
     states.blank[L] = 1.0;
     if (L > 0) states.label[L - 1] = 1.0;
     double unused = 0.0;
+    Reach reach{};
     for (std::int64_t t = T - 1; t >= 0; --t) {
       window = windowAt(t);
       write(t, states, window, label);
       if (t == 0) break;
       window = windowAt(t - 1);
-      const Extent extent = loops().backward(states, emittedAt(t), window, next);
-      if (!scale(next, window, extent, &unused)) return false;
+      loops().backward(states, emittedAt(t), window, next);
+      if (!stays(t, next, window, reach, unused)) return false;
       clearAround(next, window);
       std::swap(states, next);
     }
@@ -138,10 +199,12 @@ class Scaled {
 
   void write(std::int64_t t, const States& behind, const StateWindow& window, double* label) {
     float* to = p_.gradient + t * p_.stride;
-    if (p_.with_softmax)
-      loops().exp(p_.logs + t * p_.stride, to, p_.classes);
-    else
-      std::fill_n(to, p_.classes, 0.0f);
+    if (!p_.are_logits) {  // else what is emitted has put the probabilities here
+      if (p_.with_softmax)
+        loops().exp(p_.data + t * p_.stride, to, p_.classes);
+      else
+        std::fill_n(to, p_.classes, 0.0f);
+    }
     const auto [labels, blanks] = loops().both(row(t + 1), behind, window, label);
     const double share = 1.0 / (labels + blanks);
     to[p_.blank] -= static_cast<float>(blanks * share);
@@ -153,7 +216,10 @@ class Scaled {
   std::int64_t T, L;
   Workspace workspace_;
   double *rows_, *emitted_, *skip_;
-  float* logs_;
+  float* gathered_;         ///< of kStepsAtOnce steps, in the order of what is emitted
+  float* row_;              ///< exponentials of a step's logits; behind them, what stands for 1
+  std::uint32_t* columns_;  ///< classes of the labels; of those that are none, their number
+  Reach* ranges_;           ///< of what kStepsAtOnce steps emit
   double exponent_ = 0.0;
 };
 

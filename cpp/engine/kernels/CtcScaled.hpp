@@ -3,11 +3,12 @@
 
 namespace ipujax::engine::ctc {
 
-/// The loss of one sequence. Log-probabilities and gradients of step t are at t * stride, a value
-/// for each of the C classes.
+/// The loss of one sequence. Log-probabilities or logits, and gradients, of step t are at
+/// t * stride, a value for each of the C classes.
 struct Problem {
   std::int64_t steps, labels, classes, stride;
-  const float* logs;
+  const float* data;
+  bool are_logits;
   const std::uint32_t* label;
   std::uint32_t blank;
   bool with_softmax;  ///< gradients are those of logits

@@ -19,8 +19,6 @@ struct ImageLoops {
   void (*floats)(const float* in, float* out, std::int64_t pixels, const ChannelScales& by);
   void (*halves)(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
                  const ChannelScales& by);
-  void (*bytes)(const std::uint8_t* in, std::uint16_t* out, std::int64_t pixels,
-                const ChannelScales& by);
 };
 
 IPUJAX_DECLARE_SIMD(extern const ImageLoops kImageLoops)

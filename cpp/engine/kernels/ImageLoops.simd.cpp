@@ -75,37 +75,20 @@ inline std::int64_t inRegisters(const float* in, float* out, std::int64_t pixels
   return at;
 }
 
-template <class Read>
-inline std::int64_t inRegisters(std::uint16_t* out, std::int64_t pixels, const ChannelScales& by,
-                                Read read) {
+inline std::int64_t inRegisters(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
+                                const ChannelScales& by) {
+  using Halves = std::uint16_t __attribute__((vector_size(32)));
   const Four four(by);
   std::int64_t at = 0;
   for (; 3 * at + 16 <= 3 * pixels; at += 4) {
-    const Floats scaled = roundedToHalf(read(3 * at) * by.scale);
+    const auto x = (__m256i)spread(load<Halves>(in + 3 * at));
+    const Floats scaled = roundedToHalf((Floats)_mm512_maskz_cvtph_ps(0xffff, x) * by.scale);
     const Floats y = roundedToHalf(scaled - four.offsets) * four.scales;
     const __m512 kept = (__m512)((Ints)y & four.channels);
     const __m256i made = _mm512_maskz_cvtps_ph(0xffff, kept, _MM_FROUND_TO_NEAREST_INT);
     __builtin_memcpy(out + 4 * at, &made, sizeof made);
   }
   return at;
-}
-
-inline std::int64_t inRegisters(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
-                                const ChannelScales& by) {
-  using Halves = std::uint16_t __attribute__((vector_size(32)));
-  return inRegisters(out, pixels, by, [&](std::int64_t at) {
-    const Halves x = spread(load<Halves>(in + at));
-    return (Floats)_mm512_maskz_cvtph_ps(0xffff, (__m256i)x);
-  });
-}
-
-inline std::int64_t inRegisters(const std::uint8_t* in, std::uint16_t* out, std::int64_t pixels,
-                                const ChannelScales& by) {
-  using Bytes = std::uint8_t __attribute__((vector_size(16)));
-  return inRegisters(out, pixels, by, [&](std::int64_t at) {
-    const auto x = (__m128i)spread(load<Bytes>(in + at));
-    return (Floats)_mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepu8_epi32(0xffff, x));
-  });
 }
 #else
 template <class In, class Out>
@@ -143,17 +126,15 @@ void floats(const float* in, float* out, std::int64_t pixels, const ChannelScale
             });
 }
 
-/// load(first value, number, floats).
-template <class In, class Load>
-inline void toHalves(const In* in, std::uint16_t* out, std::int64_t pixels, const ChannelScales& by,
-                     Load load) {
+void halves(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
+            const ChannelScales& by) {
   const Tiled tiled(by);
   const float scale = by.scale;
   eachBlock(out, inRegisters(in, out, pixels, by), pixels,
             [&](std::int64_t at, int count, std::uint16_t* values) {
               alignas(64) float x[kValues];
               const int n = 3 * count;
-              load(3 * at, n, x);
+              simd::halfToFloat(in + 3 * at, x, n);
               for (int k = 0; k < n; ++k) x[k] *= scale;
               simd::roundToHalf(x, n);
               for (int k = 0; k < n; ++k) x[k] -= tiled.offsets[k];
@@ -163,23 +144,10 @@ inline void toHalves(const In* in, std::uint16_t* out, std::int64_t pixels, cons
             });
 }
 
-void halves(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
-            const ChannelScales& by) {
-  toHalves(in, out, pixels, by,
-           [&](std::int64_t at, int n, float* x) { simd::halfToFloat(in + at, x, n); });
-}
-
-void bytes(const std::uint8_t* in, std::uint16_t* out, std::int64_t pixels,
-           const ChannelScales& by) {
-  toHalves(in, out, pixels, by, [&](std::int64_t at, int n, float* x) {
-    for (int k = 0; k < n; ++k) x[k] = in[at + k];
-  });
-}
-
 }  // namespace
 
 extern const ImageLoops kImageLoops;
-const ImageLoops kImageLoops = {floats, halves, bytes};
+const ImageLoops kImageLoops = {floats, halves};
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine

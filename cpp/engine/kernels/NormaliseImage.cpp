@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -24,6 +25,35 @@ float numberAt(ElementType type, const std::byte* p, std::int64_t i) {
   return halfToFloat(bits);
 }
 
+/// What becomes of each byte in each channel: pixels of four halves, of which the others are 0.
+class BytePixels {
+ public:
+  explicit BytePixels(const ChannelScales& by) {
+    std::uint16_t grey[3 * kBytes], made[4 * kBytes];
+    for (int v = 0; v < kBytes; ++v)
+      std::fill_n(grey + 3 * v, 3, floatToHalf(static_cast<float>(v)));
+    imageLoops().halves(grey, made, kBytes, by);
+    for (int v = 0; v < kBytes; ++v)
+      for (int c = 0; c < 3; ++c) {
+        std::uint16_t pixel[4] = {};
+        pixel[c] = made[4 * v + c];
+        std::memcpy(&pixels_[c][v], pixel, sizeof pixel);
+      }
+  }
+
+  void operator()(const std::uint8_t* in, std::uint16_t* out, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::uint64_t pixel =
+          pixels_[0][in[3 * i]] | pixels_[1][in[3 * i + 1]] | pixels_[2][in[3 * i + 2]];
+      std::memcpy(out + 4 * i, &pixel, sizeof pixel);
+    }
+  }
+
+ private:
+  static constexpr int kBytes = 256;
+  std::uint64_t pixels_[3][kBytes];
+};
+
 class NormaliseImage final : public Kernel {
  public:
   explicit NormaliseImage(const StepDesc& step)
@@ -41,24 +71,27 @@ class NormaliseImage final : public Kernel {
       by.offsets[c] = numberAt(type_, p[1], c * strides_[0]);
       by.scales[c] = numberAt(type_, p[2], c * strides_[1]);
     }
-    context.pool.parallelFor(pixels_, kParallelPixels, [&](std::int64_t begin, std::int64_t end) {
-      part(p, begin, end - begin, by);
-    });
+    const auto scaled = [&by](auto loop) {
+      return [&by, loop](const auto* in, auto* out, std::int64_t n) { loop(in, out, n, by); };
+    };
+    if (type_ == ElementType::kFloat)
+      inParts(context, floats(p[0]), floats(p[3]), scaled(imageLoops().floats));
+    else if (from_ == ElementType::kHalf)
+      inParts(context, halves(p[0]), halves(p[3]), scaled(imageLoops().halves));
+    else
+      inParts(context, reinterpret_cast<const std::uint8_t*>(p[0]), halves(p[3]), BytePixels(by));
   }
 
  private:
-  void part(std::span<std::byte* const> p, std::int64_t first, std::int64_t n,
-            const ChannelScales& by) const {
-    const auto run = [&]<class In, class Out>(auto loop, In, Out) {
-      loop(reinterpret_cast<const In*>(p[0]) + 3 * first, reinterpret_cast<Out*>(p[3]) + 4 * first,
-           n, by);
-    };
-    if (type_ == ElementType::kFloat)
-      run(imageLoops().floats, float{}, float{});
-    else if (from_ == ElementType::kHalf)
-      run(imageLoops().halves, std::uint16_t{}, std::uint16_t{});
-    else
-      run(imageLoops().bytes, std::uint8_t{}, std::uint16_t{});
+  static float* floats(std::byte* p) { return reinterpret_cast<float*>(p); }
+  static std::uint16_t* halves(std::byte* p) { return reinterpret_cast<std::uint16_t*>(p); }
+
+  /// loop(first value, first result, pixels).
+  template <class In, class Out, class Loop>
+  void inParts(RunContext& context, const In* in, Out* out, const Loop& loop) const {
+    context.pool.parallelFor(pixels_, kParallelPixels, [&](std::int64_t begin, std::int64_t end) {
+      loop(in + 3 * begin, out + 4 * begin, end - begin);
+    });
   }
 
   std::int64_t pixels_;

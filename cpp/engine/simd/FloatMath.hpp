@@ -70,21 +70,26 @@ IPUJAX_INLINE ExpSplit splitExp(float x) {
 /// 2^n for n in [-126, 127].
 IPUJAX_INLINE float power2(const ExpSplit& x) { return floatOf((bitsOf(x.shifted) + 127u) << 23); }
 
-/// x in [-105, 89] by its bits, which compilers make two instructions of; NaNs become a bound.
-IPUJAX_INLINE float clampForExp(float x) {
+/// x in [least, 89], where least < 0, by its bits, which compilers make two instructions of; NaNs
+/// become a bound.
+IPUJAX_INLINE float clampForExp(float x, float least) {
   const auto bits = static_cast<std::int32_t>(bitsOf(x));
   const auto below = static_cast<std::uint32_t>(bits < 0x42b20000 ? bits : 0x42b20000);
-  return floatOf(below < 0xc2d20000u ? below : 0xc2d20000u);
+  return floatOf(below < bitsOf(least) ? below : bitsOf(least));
 }
-IPUJAX_INLINE float expFloat(float x) {
-  const auto [n, r, shifted] = splitExp(clampForExp(x));
+/// exp(r) 2^n for n in [-152, 129]. 2^n is multiplied in two steps, since results may be denormal:
+/// exp(r), about 1, takes the first in its exponent.
+IPUJAX_INLINE float expOfSplit(const ExpSplit& split) {
+  const float r = split.r;
   const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
                              0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
   const float p = madd(r * r, q, r) + 1.0f;
-  // 2^n in two steps, since results may be denormal: p, about 1, takes the first in its exponent.
-  const std::uint32_t whole = bitsOf(shifted) - 0x4b400000u;
+  const std::uint32_t whole = bitsOf(split.shifted) - 0x4b400000u;
   const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) >> 1);
-  const float result = floatOf(bitsOf(p) + (half << 23)) * floatOf((whole - half + 127u) << 23);
+  return floatOf(bitsOf(p) + (half << 23)) * floatOf((whole - half + 127u) << 23);
+}
+IPUJAX_INLINE float expFloat(float x) {
+  const float result = expOfSplit(splitExp(clampForExp(x, -105.0f)));
   return x == x ? result : x;
 }
 
@@ -98,17 +103,14 @@ IPUJAX_INLINE float expFloatInRange(float x) {
 }
 
 IPUJAX_INLINE float expm1Float(float x) {
-  float y = x > 89.0f ? 89.0f : x;
-  y = y < -20.0f ? -20.0f : y;
-  const auto [n, r, shifted] = splitExp(y);
+  const auto [n, r, shifted] = splitExp(clampForExp(x, -20.0f));
   const float q = polynomial(r, 0.5000000046760419f, 0.166666668132666f, 0.04166635329821689f,
                              0.008333273915835394f, 0.0013941116073774656f,
                              0.0001991370651087959f);  // 2.4e-10
   const float p = madd(r * r, q, r);
   const float half = floatOf((bitsOf(shifted) + 126u) << 23);
-  const float scaled = 2.0f * madd(half, p, half - 0.5f);
-  const float result = n == 0.0f ? p : scaled;
-  return absOf(x) < 1e-8f ? x : result;
+  const float result = 2.0f * madd(half, p, half - 0.5f);
+  return !(absOf(x) >= 1e-8f) ? x : result;  // also where x is not a number
 }
 
 /// Exponent and mantissa in [sqrt(1/2), sqrt(2)) of a normal number.
@@ -211,12 +213,14 @@ IPUJAX_INLINE double expm1Poly(double r) {
                               2.763050195903096e-07);  // 1.5e-15
   return madd(r * r, q, r);
 }
-IPUJAX_INLINE double expDouble(double x) {
-  double y = x > 700.0 ? 700.0 : x;
-  y = y < -700.0 ? -700.0 : y;
-  const double n = roundDouble(y * 1.4426950408889634);
-  const double r = madd(n, -1.90821492927058770002e-10, madd(n, -6.93147180369123816490e-01, y));
+IPUJAX_INLINE double expDoubleInRange(double x) {
+  const double n = roundDouble(x * 1.4426950408889634);
+  const double r = madd(n, -1.90821492927058770002e-10, madd(n, -6.93147180369123816490e-01, x));
   return (expm1Poly(r) + 1.0) * power2Double(n);
+}
+IPUJAX_INLINE double expDouble(double x) {
+  const double y = x > 700.0 ? 700.0 : x;
+  return expDoubleInRange(y < -700.0 ? -700.0 : y);
 }
 IPUJAX_INLINE float exp2Float(float x) {
   const float r = static_cast<float>(expDouble(static_cast<double>(x) * 0.6931471805599453));
@@ -405,17 +409,39 @@ IPUJAX_INLINE float erfcFloat(float x) {
   const float result = static_cast<float>(erfcDouble(static_cast<double>(x)));
   return x != x ? x : result;
 }
+/// The normal distribution beyond a = min(|x|, 14.5), where it ends in float: exp(-a^2 / 2), and
+/// the integral divided by that.
+struct NormalTail {
+  float a, exp, integral;
+};
+IPUJAX_INLINE NormalTail normalTail(float x) {
+  const float magnitude = absOf(x);
+  const float a = magnitude < 14.5f ? magnitude : 14.5f;
+  // The square of a's high bits is exact, and the rest of a^2 is small enough for the polynomial.
+  const float high = floatOf(bitsOf(a) & 0xfffff000u);
+  ExpSplit split = splitExp(-0.5f * (high * high));
+  split.r = madd(-0.5f * (a - high), a + high, split.r);
+  // Erfc decays with 1 / a beside the exponential, so what is left for the polynomial varies
+  // little.
+  const float t = 1.0f / (a + 4.0f);
+  const float integral =
+      t * polynomial((a - 4.0f) * t, 0.7552851438522339f, -0.6078965663909912f,
+                     0.38713690638542175f, -0.18652348220348358f, 0.06040376424789429f,
+                     -0.007525002583861351f, -0.0035120747052133083f, 0.0015695892507210374f,
+                     0.0001783666230039671f, -0.0001324359909631312f);  // 8.7e-9
+  return {a, expOfSplit(split), integral};
+}
 IPUJAX_INLINE float geluErfFloat(float x) {
-  const double d = static_cast<double>(x);
-  const float result = static_cast<float>(0.5 * d * erfcDouble(d * -0.7071067811865476));
-  return x == -kInfinity ? -0.0f : x != x ? x : result;
+  const auto [a, exp, integral] = normalTail(x);
+  return (x < 0.0f ? -0.0f : x) - a * integral * exp;
 }
 /// (1 + tanh(u)) / 2 of GELU's cubic u, which is a sigmoid: so nothing is lost where u is negative.
 /// Beyond 87 it is 1 or 0: exponentials there are denormal, which CPUs compute far slower.
 IPUJAX_INLINE float geluShare(float x) {
   const float u = 2.0f * (0.7978846f * (x + 0.044715f * (x * x * x)));
-  const float bounded = u < -87.0f ? -87.0f : u;
-  const float share = sigmoidFloat(bounded > 87.0f ? 87.0f : bounded);
+  const float below = -absOf(u);
+  const float e = expFloatInRange(below < -87.0f ? -87.0f : below);
+  const float share = (u < 0.0f ? e : 1.0f) / (1.0f + e);
   return u < -87.0f ? 0.0f : share;
 }
 IPUJAX_INLINE float geluFloat(float x) { return x * geluShare(x); }
@@ -425,10 +451,10 @@ IPUJAX_INLINE float geluGradientFloat(float x, float g) {
   return g * (s + x * (s * (1.0f - s)) * slope);
 }
 IPUJAX_INLINE float geluErfGradientFloat(float x, float g) {
-  const double d = static_cast<double>(x);
-  const double density = 0.3989422804014327 * expDouble(-0.5 * d * d);
-  const double slope = 0.5 * erfcDouble(d * -0.7071067811865476) + d * density;
-  return x != x ? x : g * static_cast<float>(slope);
+  const auto [a, exp, integral] = normalTail(x);
+  const float share = x < 0.0f ? integral * exp : 1.0f - integral * exp;
+  const float slope = madd(withSign(a, x), 0.3989422804f * exp, share);
+  return x != x ? x : g * slope;
 }
 IPUJAX_INLINE float erfInvFloat(float x) {
   const double d = static_cast<double>(x);

@@ -90,8 +90,8 @@ Cost costOfProgram(const poplar::program::Program& program) {
 FusedStep::FusedStep(poplar::Graph& graph)
     : graph_(graph), first_variable_(GraphScope(graph).impl.variables.size()) {}
 
-FusedStep& FusedStep::costs(const Cost& cost) {
-  step_.cost = cost;
+FusedStep& FusedStep::adds(const Cost& cost) {
+  step_.cost += cost;
   return *this;
 }
 FusedStep& FusedStep::reads(const poplar::Tensor& t, bool packed) {

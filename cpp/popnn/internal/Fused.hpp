@@ -33,8 +33,8 @@ class FusedStep {
     step_.cost = costOfProgram(composed);
     return results;
   }
-  /// The cost, where it is not a composition's.
-  FusedStep& costs(const ipujax::engine::Cost& cost);
+  /// A cost that is not the composition's.
+  FusedStep& adds(const ipujax::engine::Cost& cost);
   /// Operands in the kernel's order; those that are `packed` are row-major.
   FusedStep& reads(const poplar::Tensor& t, bool packed = true);
   FusedStep& writes(const poplar::Tensor& t);

@@ -130,7 +130,7 @@ const Row kRows[] = {
     {Op::kSigmoid, sigmoid, 2.5},
     {Op::kErf, static_cast<D>(std::erf), 2},
     {Op::kErfc, static_cast<D>(std::erfc), 1.1},
-    {Op::kGeluErf, geluErf, 1.1},
+    {Op::kGeluErf, geluErf, 6},  // in float; its operand's square is exact
     {Op::kRsqrt, rsqrt, 1.6},
     {Op::kSqrt, static_cast<D>(std::sqrt), 0.51},
     {Op::kInverse, inverse, 0.51},
@@ -275,7 +275,7 @@ TEST(instruction_sets_agree) {
     const auto b = evaluate(fast);
     for (std::size_t k = 0; k < x.size(); ++k) {
       const double error = ulpError(b[k], static_cast<double>(a[k]));
-      if (error > 3)
+      if (error > (op == Op::kGeluErf ? 6 : 3))
         check::fail(__FILE__, __LINE__, nameOf(op), "(", x[k], ") = ", b[k], " and ", a[k]);
     }
   };
