@@ -64,12 +64,13 @@ void crossEntropy(Graph& graph, const Tensor& outputs, const Tensor& expected, c
           .expand({1});
   const poplar::Type type = outputs.elementType();
   const Tensor scale = popops::cast(graph, scaling.reshape({1, 1}), type, prog, {debug, "scale"});
-  const Tensor factor =
-      popops::cast(graph, deltasScale.reshape({1, 1}), type, prog, {debug, "deltasScale"});
+  // In float, as the products of two scales may exceed HALF.
+  const Tensor factor = popops::map(
+      graph, pe::Cast(pe::Cast(pe::_1, poplar::FLOAT) / pe::Cast(pe::_2, poplar::FLOAT), type),
+      {deltasScale.reshape({1, 1}), scaling.reshape({1, 1})}, prog, {debug, "deltasScale"});
   // softmax - one-hot, with the softmax given times `scale`
-  popops::mapWithOutput(graph, (pe::_1 * pe::_3 - pe::_2 * pe::_4) * pe::_5 / pe::_4,
-                        {outputs, labels, counts, scale, factor}, deltas, prog,
-                        {debug, "deltas"});
+  popops::mapWithOutput(graph, (pe::_1 * pe::_3 - pe::_2 * pe::_4) * pe::_5,
+                        {outputs, labels, counts, scale, factor}, deltas, prog, {debug, "deltas"});
   const float least = type == poplar::HALF ? 6.103515625e-5f : 1.17549435e-38f;
   const Tensor terms =
       popops::map(graph, pe::_2 * -pe::Log(pe::Max(pe::_1 / pe::_3, pe::Const(type, least))),

@@ -65,7 +65,8 @@ Tensor softmaxGradient(Graph& graph, const Tensor& act, const Tensor& outGradien
   const Tensor products = popops::mul(graph, rows, grads, prog, {debug, "products"});
   const Tensor sum =
       reduceRows(graph, products, Operation::ADD, poplar::FLOAT, prog, {debug, "sum"});
-  const Tensor mean = popops::map(graph, pe::Cast(_1, act.elementType()), {sum}, prog, {debug, "mean"});
+  const Tensor mean =
+      popops::map(graph, pe::Cast(_1, act.elementType()), {sum}, prog, {debug, "mean"});
   return popops::map(graph, _1 * (_2 - _3), {rows, grads, mean}, prog, {debug, "gradient"})
       .reshape(act.shape());
 }

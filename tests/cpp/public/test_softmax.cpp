@@ -43,8 +43,8 @@ TEST(softmax_types_normalise_the_last_dimension) {
                    grads = f.constant<float>({a, b, classes}, g);
       float scaling = 0, again = 0;
       const Tensor out = popnn::nonLinearity(f.graph, type, in, scaling, f.prog);
-      const Tensor probabilities = popops::map(
-          f.graph, popops::expr::_1 * (1 / scaling), {out}, f.prog);
+      const Tensor probabilities =
+          popops::map(f.graph, popops::expr::_1 * (1 / scaling), {out}, f.prog);
       const Tensor slope =
           popnn::nonLinearityInputGradient(f.graph, type, probabilities, grads, f.prog);
       ComputeSet cs = f.graph.addComputeSet("softmax");

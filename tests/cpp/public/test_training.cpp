@@ -2,6 +2,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 #include <popnn/Loss.hpp>
+#include <popops/Cast.hpp>
 #include <poputil/VarStructure.hpp>
 #include <poputil/exceptions.hpp>
 #include <pvti/pvti.hpp>
@@ -67,6 +68,27 @@ TEST(scaled_outputs_and_deltas) {
                         popnn::CROSS_ENTROPY_LOSS));
   CHECK_NEAR(c.losses[0], std::log(2.0), 1e-6);
   CHECK_NEAR(c.gradients[0], (2.0 - 4.0) * 8.0 / 4.0, 1e-5);
+}
+
+TEST(scales_of_halves_may_be_large) {
+  Classifier c;
+  for (float& p : c.p) p *= 16384;
+  c.outputs = c.graph.addConstant(HALF, {3, 3}, c.p);
+  c.loss = c.graph.addVariable(HALF, {3}, VariableMappingMethod::LINEAR);
+  c.deltas = c.graph.addVariable(HALF, {3, 3}, VariableMappingMethod::LINEAR);
+  const Tensor deltas = c.graph.addVariable(FLOAT, {3, 3}, VariableMappingMethod::LINEAR);
+  const Tensor scale = c.graph.addConstant(HALF, {}, 16384.0f);
+  const Tensor deltas_scale = c.graph.addConstant(HALF, {}, 1024.0f);
+  Sequence prog;
+  prog.add(popnn::calcLoss(c.graph, c.outputs, c.labels, c.loss, c.deltas, deltas_scale, scale,
+                           popnn::CROSS_ENTROPY_LOSS));
+  prog.add(Copy(popops::cast(c.graph, c.deltas, FLOAT, prog), deltas));
+  c.deltas = deltas;
+  c.loss = popops::cast(c.graph, c.loss, FLOAT, prog);
+  c.run(prog);
+  CHECK_NEAR(c.losses[0], std::log(2.0), 1e-3);
+  CHECK_NEAR(c.gradients[0], -512, 0.5);
+  CHECK_NEAR(c.gradients[1], 256, 0.5);
 }
 
 TEST(squared_loss) {
