@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <tuple>
 
@@ -13,6 +14,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/codelets/Codelets.hpp"
 #include "engine/codelets/VertexStep.hpp"
+#include "engine/codelets/WorkerTurns.hpp"
 
 // The kernel that runs vertices: see VertexLowering.cpp for its attributes.
 namespace ipujax::engine {
@@ -210,6 +212,7 @@ class VertexKernel final : public Kernel {
       images_.insert(images_.end(), v.image.begin(), v.image.end());
       images_.resize(padded(images_.size()));
       largest_ = std::max(largest_, v.image.size());
+      is_multi_ |= v.codelet->is_multi != 0;
     }
   }
 
@@ -226,12 +229,30 @@ class VertexKernel final : public Kernel {
       if (!place) throw std::bad_alloc();
       std::vector<std::byte*> bases(p.begin(), p.end());
       bases.insert(bases.end(), {place.get(), nullptr});
-      const Watch watch(*library_, memory(p, place.get()));
-      for (std::int64_t i = begin; i < end; ++i) {
-        const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
-        if (!runOne(vertices_[static_cast<std::size_t>(i)], bases.data(), place.get(), seed,
-                    cycles))
+      const std::vector<IpujaxRange> ranges = memory(p, place.get());
+      const Watch watch(*library_, ranges);
+      const auto run_worker = [&](const Placed& v, std::uint64_t seed, unsigned worker) {
+        if (!runWorker(v, place.get(), worker, seed, cycles))
           all.store(false, std::memory_order_relaxed);
+      };
+      const Placed* multi = nullptr;
+      std::uint64_t multi_seed = 0;
+      std::optional<WorkerTurns> turns;
+      if (is_multi_)
+        turns.emplace([&](unsigned worker) { run_worker(*multi, multi_seed, worker); },
+                      [&] { Watch::begin(*library_, ranges); });
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Placed& v = vertices_[static_cast<std::size_t>(i)];
+        const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
+        fill(v, bases.data(), place.get());
+        if (!v.codelet->is_multi) {
+          run_worker(v, seed, 0);
+          continue;
+        }
+        multi = &v;
+        multi_seed = seed;
+        if (turns->run(side_by_side_.load(std::memory_order_relaxed)))
+          side_by_side_.store(true, std::memory_order_relaxed);
       }
     });
     if (gathers_ == 1 || (gathers_ == 2 && !all)) *p.back() = static_cast<std::byte>(all.load());
@@ -243,19 +264,23 @@ class VertexKernel final : public Kernel {
   /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
   class Watch {
    public:
-    Watch(const CodeletLibrary& library, std::vector<IpujaxRange> ranges)
-        : counter_(library.counter()), ranges_(std::move(ranges)) {
-      if (counter_) counter_->allow(ranges_.data(), ranges_.size());
+    Watch(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges)
+        : library_(library) {
+      begin(library, ranges);
     }
     ~Watch() {
-      if (counter_) counter_->allow(nullptr, 0);
+      if (library_.counter()) library_.counter()->allow(nullptr, 0);
     }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
+    /// On this thread, which ends before the ranges do.
+    static void begin(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges) {
+      if (library.counter()) library.counter()->allow(ranges.data(), ranges.size());
+    }
+
    private:
-    const IpujaxCounter* counter_;
-    std::vector<IpujaxRange> ranges_;
+    const CodeletLibrary& library_;
   };
 
   std::vector<IpujaxRange> memory(std::span<std::byte* const> p, std::byte* place) const {
@@ -282,9 +307,7 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  /// Whether it returned true, in all workers.
-  bool runOne(const Placed& v, std::byte* const* bases, std::byte* place, std::uint64_t seed,
-              std::uint64_t cycles) const {
+  void fill(const Placed& v, std::byte* const* bases, std::byte* place) const {
     const std::byte* image = images_.data() + v.begin;
     for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
     for (const Patch& patch : patches_[v.patches]) {
@@ -293,20 +316,20 @@ class VertexKernel final : public Kernel {
       std::byte* const pointer = bases[patch.base] + offset;
       std::memcpy(place + patch.at, &pointer, sizeof(pointer));
     }
-    bool all = true;
-    // The last worker first: the first one often waits for what the others leave.
-    for (unsigned worker = v.codelet->is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
-      if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
-      if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
-      if (succeeds(*v.codelet, place, worker)) continue;
-      all = false;
-      if (gathers_ == 0) {
-        throw application_runtime_error(
-            "[Execute] needs codelets whose compute() returns true; a " +
-            std::string(v.codelet->name) + " returned false. Return true at its end.");
-      }
+  }
+
+  /// Whether it returned true.
+  bool runWorker(const Placed& v, std::byte* place, unsigned worker, std::uint64_t seed,
+                 std::uint64_t cycles) const {
+    if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
+    if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
+    if (succeeds(*v.codelet, place, worker)) return true;
+    if (gathers_ == 0) {
+      throw application_runtime_error("[Execute] needs codelets whose compute() returns true; a " +
+                                      std::string(v.codelet->name) +
+                                      " returned false. Return true at its end.");
     }
-    return all;
+    return false;
   }
 
   std::shared_ptr<const CodeletLibrary> library_;
@@ -315,7 +338,9 @@ class VertexKernel final : public Kernel {
   std::vector<Patches> patches_;
   std::vector<std::size_t> operand_bytes_;
   std::size_t largest_ = 0;
-  std::int64_t gathers_ = 0;  ///< kGathers
+  bool is_multi_ = false;
+  mutable std::atomic<bool> side_by_side_{false};  ///< workers of a vertex waited for others
+  std::int64_t gathers_ = 0;                       ///< kGathers
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
 };

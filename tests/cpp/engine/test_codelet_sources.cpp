@@ -415,6 +415,66 @@ TEST(the_first_worker_may_wait_for_the_others) {
   CHECK_EQ(d.read<float>(out)[0], 21.0f);
 }
 
+TEST(workers_that_wait_for_one_another_run_side_by_side) {
+  OnDevice d;
+  add(d.graph, R"src(
+#include <poplar/Vertex.hpp>
+    class Steps : public poplar::MultiVertex {
+     public:
+      poplar::InOut<poplar::Vector<unsigned>> arrived, counts;
+      bool compute(unsigned worker) {
+        counts[worker] = worker + 1;
+        barrier(worker);
+        unsigned sum = 0;
+        for (unsigned w = 0; w < numWorkers(); ++w) sum += counts[w];
+        barrier(worker);
+        counts[worker] = sum * 10 + worker;
+        return true;
+      }
+      void barrier(unsigned worker) {
+        volatile unsigned* all = &arrived[0];
+        const unsigned mine = all[worker] + 1;
+        all[worker] = mine;
+        asm volatile("" ::: "memory");
+        for (unsigned w = 0; w < numWorkers(); ++w)
+          while (all[w] < mine) {
+          }
+        asm volatile("" ::: "memory");
+      }
+    };)src");
+  const Tensor arrived = d.input<unsigned>(UNSIGNED_INT, {3, 6}, std::vector<unsigned>(18));
+  const Tensor counts = result(d.graph, UNSIGNED_INT, 18).reshape({3, 6});
+  const ComputeSet cs = d.graph.addComputeSet();
+  for (unsigned i = 0; i < 3; ++i) {
+    d.graph.setTileMapping(
+        d.graph.addVertex(cs, "Steps", {{"arrived", arrived[i]}, {"counts", counts[i]}}), i);
+  }
+  d.prog.add(program::Execute(cs));
+  const auto read = d.read<unsigned>(counts.flatten());
+  for (unsigned i = 0; i < 18; ++i) CHECK_EQ(read[i], 210 + i % 6);
+}
+
+TEST(a_worker_that_fails_ends_the_program_of_those_beside_it) {
+  OnDevice d;
+  add(d.graph, R"src(
+#include <poplar/Vertex.hpp>
+    class Fails : public poplar::MultiVertex {
+     public:
+      poplar::InOut<poplar::Vector<unsigned>> flags;
+      bool compute(unsigned worker) {
+        volatile unsigned* go = &flags[0];
+        if (worker == 0) *go = 1;
+        while (*go == 0) {
+        }
+        return worker != 3;
+      }
+    };)src");
+  const Tensor flags = d.input<unsigned>(UNSIGNED_INT, {6}, std::vector<unsigned>(6));
+  const VertexRef v = vertex(d, "Fails");
+  d.graph.connect(v["flags"], flags);
+  CHECK_THROWS(d.read<unsigned>(flags), "a Fails returned false");
+}
+
 TEST(cycles_are_the_codelets_own_estimate_or_from_its_loop) {
   const auto cycles = [](const char* type, std::size_t n, bool perf_estimate) {
     OnDevice d;
