@@ -189,10 +189,20 @@ def apply_process_options(process: ProcessConfig) -> None:
 
     if process.log_level or process.log_destination:
         set_log_level(process.log_level or "WARN", process.log_destination)
+    check_transfers(process.verified_transfers)
     if process.seed >= 0:
         reset_seed(process.seed)
     if process.executable_cache_dir and not jax.config.jax_compilation_cache_dir:
         jax.config.update("jax_compilation_cache_dir", process.executable_cache_dir)
+
+
+def check_transfers(on: bool) -> None:
+    """Whether `jax.device_put` and results are verified; feeds read the option themselves."""
+    try:
+        from ipujax._poplar import _poplar
+    except ImportError:
+        return  # `ipujax.plugin` says what is missing
+    _poplar.check_transfers(on)
 
 
 def _take_effect(before: IPUConfig, after: IPUConfig, reset: bool) -> None:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "handle.hpp"
+#include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
 
 namespace ipujax::plugin {
@@ -126,8 +127,11 @@ void isDeleted(PJRT_Buffer_IsDeleted_Args& args) {
   args.is_deleted = object<Buffer>(args.buffer).isDeleted();
 }
 
-/// True, so that views need no copy, unless JAX guards transfers: a view would escape the guard.
-void isOnCpu(PJRT_Buffer_IsOnCpu_Args& args) { args.is_on_cpu = !transfer_guard::active(); }
+/// True, so that views need no copy, unless JAX guards transfers or they are checked: a view would
+/// escape both.
+void isOnCpu(PJRT_Buffer_IsOnCpu_Args& args) {
+  args.is_on_cpu = !transfer_guard::active() && !transfer_checks::isOn();
+}
 
 void readyEvent(PJRT_Buffer_ReadyEvent_Args& args) {
   args.event = event::give(object<Buffer>(args.buffer).ready());

@@ -16,6 +16,7 @@
 #include "failure.hpp"
 #include "runtime/HostPorts.hpp"
 #include "shape.hpp"
+#include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
 #include "work_queue.hpp"
 
@@ -323,6 +324,7 @@ void bindPlugin(py::module_& module) {
         transfer_guard::setForProcess(process);
       },
       "thread"_a, "process"_a);
+  module.def("check_transfers", &transfer_checks::set, "on"_a);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });
   module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));

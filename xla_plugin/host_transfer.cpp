@@ -9,7 +9,9 @@
 
 #include "buffer.hpp"
 #include "handle.hpp"
+#include "runtime/Seal.hpp"
 #include "strided_copy.hpp"
+#include "transfer_checks.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -90,6 +92,10 @@ void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
                 shape->dims, shape->element_bytes);
     counters.inputs_copied.fetch_add(1, std::memory_order_relaxed);
   }
+  if (transfer_checks::isOn()) {
+    storage->seal(true);
+    storage->arrive();
+  }
   args.buffer =
       release(std::make_unique<Buffer>(memory, shape, std::move(storage), Event::ready()));
   args.done_with_host_buffer = event::give(std::move(done));
@@ -126,6 +132,19 @@ class HostCopy final : public Task {
 
  private:
   void copy() {
+    write();
+    if (!from_->isSealed()) return;
+    const bool is_dense = isRowMajor(shape_->dims, to_strides_, shape_->element_bytes);
+    const bool is_same =
+        is_dense ? runtime::checksum(to_, shape_->bytes) == from_->checksum() : from_->isIntact();
+    if (is_same) return;
+    throw PluginError(PJRT_Error_Code_DATA_LOSS,
+                      "[ipu transfer] needs arrays that arrive as they were sent; got other bytes "
+                      "than the device had of " +
+                          std::to_string(shape_->bytes) + ". Compute the result again.");
+  }
+
+  void write() {
     if (isRowMajor(shape_->dims, to_strides_, shape_->element_bytes)) {
       std::memcpy(to_, from_->data(), shape_->bytes);
       return;
@@ -176,6 +195,7 @@ PJRT_Buffer* copyTo(const Buffer& source, Memory& target) {
   auto to = makeRef<Storage>(bytes, target.use());
   auto copy = [from, to, bytes] {
     std::memcpy(to->data(), from->data(), bytes);
+    to->seal(transfer_checks::isOn());
     from->unhold();
   };
   auto ready = Event::ready();

@@ -13,6 +13,7 @@
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
 #include "profiler.hpp"
+#include "transfer_checks.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -316,6 +317,7 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
   if (auto failure = awaitInputs()) return failure;
   const auto connection = placement_->runtimes.front()->connection;
   if (connection != Connection::kAttached) return runDetached(connection);
+  if (auto failure = checkArrivals()) return failure;
   try {
     const auto replicas = placement_->devices.size();
     std::vector<const void*> inputs;
@@ -346,10 +348,26 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
     if (is_traced) record(begin);
+    for (const auto& storage : outputs_) storage->seal(transfer_checks::isOn());
     return nullptr;
   } catch (...) {
     return currentFailure();
   }
+}
+
+/// Of what the host put on the devices and no program has taken yet.
+FailurePtr Launch::checkArrivals() const noexcept {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i]->takeArrival() || inputs_[i]->isIntact()) continue;
+    const auto& signature = placement_->program->signature();
+    return makeFailure(PJRT_Error_Code_DATA_LOSS,
+                       "[ipu transfer] needs arrays that arrive as they were sent; got other bytes "
+                       "of argument " +
+                           std::to_string(i % signature.inputs.size()) + " of " + signature.name +
+                           ". Put the array on the device again, and write to no NumPy array that "
+                           "was put there.");
+  }
+  return nullptr;
 }
 
 /// An array that is updated in place has one number as argument and another as result.

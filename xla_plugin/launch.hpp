@@ -76,6 +76,7 @@ class Launch final : public Task {
   FailurePtr runElsewhere();
   FailurePtr runSession(runtime::Session& session) noexcept;
   FailurePtr runDetached(Connection connection) const noexcept;
+  FailurePtr checkArrivals() const noexcept;
   void numberContents(std::vector<std::uint64_t>& given, std::vector<std::uint64_t>& made) const;
   void record(std::int64_t begin) const;  ///< for a trace; nanoseconds since 1970
   void finish(const FailurePtr& failure) noexcept;

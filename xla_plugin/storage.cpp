@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/Seal.hpp"
+
 namespace ipujax::plugin {
 namespace {
 
@@ -45,6 +47,13 @@ std::uint64_t Storage::contents() {
 }
 
 void Storage::renewContents() { contents_.store(newContents(), std::memory_order_release); }
+
+void Storage::seal(bool on) {
+  if (on) checksum_ = runtime::checksum(data(), bytes_);
+  is_sealed_.store(on, std::memory_order_release);
+}
+
+bool Storage::isIntact() { return !isSealed() || runtime::checksum(data(), bytes_) == checksum_; }
 
 std::byte* Storage::allocate() {
   std::byte* const block = HostAllocator::shared().allocate(bytes_);

@@ -46,6 +46,20 @@ class Storage final : public Counted {
   std::uint64_t contents();
   void renewContents();
 
+  /// For checked transfers: remembers a checksum of what is in the memory. A program that writes
+  /// there seals it again, or lets it be forgotten.
+  void seal(bool on);
+  /// Whether that is still there; true if nothing is remembered.
+  bool isIntact();
+  bool isSealed() const { return is_sealed_.load(std::memory_order_acquire); }
+  std::uint64_t checksum() const { return checksum_; }
+  /// True once after the host put its array there and it was sealed.
+  bool takeArrival() {
+    return has_arrived_.load(std::memory_order_acquire) &&
+           has_arrived_.exchange(false, std::memory_order_acq_rel);
+  }
+  void arrive() { has_arrived_.store(true, std::memory_order_release); }
+
   /// A hold is a reader outside the device's queue: a view in the host's hands or a copy to it.
   void hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
   void unhold() { holds_.fetch_sub(1, std::memory_order_release); }
@@ -59,6 +73,9 @@ class Storage final : public Counted {
   const std::size_t bytes_;
   std::atomic<std::int32_t> holds_{0};
   std::atomic<std::uint64_t> contents_{0};  ///< 0: nobody has asked
+  std::uint64_t checksum_ = 0;
+  std::atomic<bool> is_sealed_{false};
+  std::atomic<bool> has_arrived_{false};
   Ref<Event> host_done_;
   std::shared_ptr<MemoryUse> use_;
 };

@@ -124,7 +124,8 @@ class TrainingOptions:
     )
     verified_transfers: bool = option(
         False,
-        "Compare checksums of what each ipu.Infeed that is not told otherwise sends to the device.",
+        "Compare checksums of what crosses the link: arrays of jax.device_put, results that the "
+        "host gets, and the batches of each ipu.Infeed that is not told otherwise.",
         "IPUJAX_VERIFIED_TRANSFERS",
     )
     process_count: int = option(

@@ -9,6 +9,7 @@ from . import embedded, engine, feeds, gcl, poplar, poplin, popnn, popops, popra
 
 __all__: list[str] = [
     "backend",
+    "check_transfers",
     "device_stats",
     "embedded",
     "engine",
@@ -29,6 +30,7 @@ __all__: list[str] = [
     "version",
 ]
 
+def check_transfers(on: bool) -> None: ...
 def device_stats() -> list[dict[str, int]]: ...
 def guard_transfers(thread: bool | None, process: bool) -> None: ...
 def memory_stats() -> list[dict[str, dict[str, int]]]: ...
