@@ -2,12 +2,14 @@
 #include <vector>
 
 #include "popops/DynamicSlice.hpp"
+#include "popops/Zero.hpp"
+#include "popops/internal/SliceOptions.hpp"
 
 namespace popops {
 namespace {
 
 /// [n, 1] on tile 0, as the functions of run-time offsets take them.
-poplar::Tensor constantOffsets(poplar::Graph& graph, poplar::ArrayRef<unsigned> offsets,
+poplar::Tensor constantOffsets(poplar::Graph& graph, const std::vector<unsigned>& offsets,
                                const poplar::DebugContext& debugContext) {
   const auto rows = graph.addConstant(poplar::UNSIGNED_INT, {offsets.size(), 1}, offsets.data(),
                                       {debugContext, "offsets"});
@@ -21,8 +23,21 @@ poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
                           poplar::ArrayRef<unsigned> offsets, std::size_t dim,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                           const poplar::OptionFlags& optionFlags) {
-  return multiSlice(graph, t, constantOffsets(graph, offsets, debugContext), {dim}, {1}, prog,
-                    SlicePlan(), optionFlags, debugContext);
+  // Nothing is left to do at run time: offsets outside are 0, or their slices zeros.
+  const auto options = internal::sliceOptions(optionFlags);
+  std::vector<unsigned> inside = offsets.cloneAsVector();
+  std::vector<std::size_t> zeros;
+  for (std::size_t i = 0; dim < t.rank() && i < inside.size(); ++i) {
+    const std::size_t size = t.dim(static_cast<unsigned>(dim));
+    if (inside[i] < size) continue;
+    const bool is_padding = options.has_padding_index && inside[i] == size;
+    if (!options.remaps_to_zero || is_padding) zeros.push_back(i);
+    inside[i] = 0;
+  }
+  const auto made = multiSlice(graph, t, constantOffsets(graph, inside, debugContext), {dim}, {1},
+                               prog, SlicePlan(), {}, debugContext);
+  for (const auto i : zeros) zero(graph, made[i], prog, {debugContext, "padding"});
+  return made;
 }
 
 void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
@@ -30,8 +45,8 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     std::size_t dim, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext,
                     const poplar::OptionFlags& optionFlags) {
-  multiUpdateAdd(graph, t, s, constantOffsets(graph, offsets, debugContext), scale, {dim}, {1},
-                 prog, SlicePlan(), optionFlags, debugContext);
+  multiUpdateAdd(graph, t, s, constantOffsets(graph, offsets.cloneAsVector(), debugContext), scale,
+                 {dim}, {1}, prog, SlicePlan(), optionFlags, debugContext);
 }
 
 }  // namespace popops

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ostream>
 #include <string>
 
 #include "poplar/exceptions.hpp"
 #include "popops/internal/Gather.hpp"
 #include "popops/internal/Scatter.hpp"
+#include "popops/internal/SliceOffsets.hpp"
 #include "popops/internal/WindowCost.hpp"
-#include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
 // The host kernels are popx's gather and scatter kernels: a dynamic slice is a gather of one
@@ -81,6 +80,12 @@ Tensor offsetRows(const char* function, const Tensor& t, const Tensor& offsets, 
   return offsets;
 }
 
+/// Of quarters: what is sliced has their format and scale.
+void copyMetadata(const Tensor& t, const Tensor& out, poplar::program::Sequence& prog) {
+  if (t.hasMetadata() && out.getMetadata() != t.getMetadata())
+    prog.add(poplar::program::Copy(t.getMetadata(), out.getMetadata()));
+}
+
 internal::SliceProblem problemOf(const Tensor& t, const Dims& dims, const Dims& sizes,
                                  std::size_t lookups) {
   internal::SliceProblem problem;
@@ -93,10 +98,12 @@ internal::SliceProblem problemOf(const Tensor& t, const Dims& dims, const Dims& 
 
 void update(const char* function, poplar::Graph& graph, const Tensor& t, const Tensor& s,
             const Tensor& offsets, const Tensor* scale, const Dims& dims, const Dims& sizes,
-            const char* body, poplar::program::Sequence& prog,
+            const char* body, poplar::program::Sequence& prog, const poplar::OptionFlags& options,
             const poplar::DebugContext& debugContext) {
   check(function, t, offsets, dims, sizes);
-  const Tensor rows = offsetRows(function, t, offsets, dims);
+  const Tensor given = offsetRows(function, t, offsets, dims);
+  const Tensor rows =
+      internal::SliceOffsets(t, dims, sizes, options).prepared(graph, given, prog, debugContext);
   Dims expected = sliceShape(t.shape(), dims, sizes);
   expected.insert(expected.begin(), rows.dim(0));
   if (s.shape() != expected) refuse(function, "slices of shape [n, slice's shape]", t, offsets);
@@ -110,94 +117,22 @@ void update(const char* function, poplar::Graph& graph, const Tensor& t, const T
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& o, const SlicePlan& p) {
-  return o << "SlicePlan(" << p.entries_ << " entries of " << p.output_ << ", " << p.lookups_
-           << " lookups)";
-}
-
-Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
-                             const Dims& dims, const Dims& /*sizes*/, std::size_t minGrainSize,
-                             const poplar::DebugContext& debugContext) {
-  // The sliced dimensions innermost, so that the linear mapping spreads each slice alike.
-  std::vector<unsigned> order, back(shape.size());
-  for (unsigned d = 0; d < shape.size(); ++d) {
-    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
-  }
-  std::size_t sliced = 1;
-  for (auto d : dims) {
-    if (d >= shape.size() || std::count(dims.begin(), dims.end(), d) != 1) {
-      throw poputil::poplibs_error(
-          "[popops::createSliceableTensor] needs each sliced dimension once and within the shape; "
-          "got dimension " +
-          std::to_string(d) + " of a rank-" + std::to_string(shape.size()) +
-          " shape. Name each dimension once.");
-    }
-    order.push_back(static_cast<unsigned>(d));
-    sliced *= shape[d];
-  }
-  Dims stored;
-  for (unsigned i = 0; i < order.size(); ++i) {
-    stored.push_back(shape[order[i]]);
-    back[order[i]] = i;
-  }
-  const Tensor t = graph.addVariable(type, stored, debugContext);
-  const auto vector = static_cast<unsigned>(graph.getTarget().getVectorWidth(type));
-  const auto grain = static_cast<unsigned>(std::max<std::size_t>(1, sliced));
-  const auto least = static_cast<unsigned>(std::max<std::size_t>(minGrainSize, vector)) * grain;
-  poputil::mapTensorLinearly(graph, t, least, grain);
-  return t.dimShuffle(back);
-}
-
-Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
-                             const Dims& /*dims*/, const Dims& /*sizes*/, const SlicePlan& /*plan*/,
-                             const poplar::OptionFlags& /*options*/,
-                             const poplar::DebugContext& debugContext) {
-  return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debugContext);
-}
-
-Tensor createSliceTensor(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
-                         std::size_t numIndices, const poplar::DebugContext& debugContext) {
-  return createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, numIndices, {}, {},
-                           debugContext);
-}
-
-Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
-                         const Dims& dims, const Dims& sizes, std::size_t numIndices,
-                         const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
-                         const poplar::DebugContext& debugContext) {
-  Dims result = sliceShape(shape, dims, sizes);
-  result.insert(result.begin(), numIndices);
-  return graph.addVariable(type, result, poplar::VariableMappingMethod::LINEAR, debugContext);
-}
-
-Tensor createIndicesTensor(poplar::Graph& graph, const Dims& dims, std::size_t numIndices,
-                           const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
-                           const poplar::DebugContext& debugContext) {
-  return graph.addVariable(poplar::UNSIGNED_INT, {numIndices, dims.size()},
-                           poplar::VariableMappingMethod::LINEAR, debugContext);
-}
-
-Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const Tensor& s, const Dims& dims,
-                                      const Dims& numSlices,
-                                      const poplar::DebugContext& debugContext) {
-  Dims shape = s.shape();
-  for (std::size_t i = 0; i < dims.size(); ++i) shape.at(dims[i]) *= numSlices.at(i);
-  return createSliceableTensor(graph, s.elementType(), shape, dims, {}, 0, debugContext);
-}
-
 void dynamicSliceWithOutput(poplar::Graph& graph, const Tensor& output, const Tensor& t,
                             const Tensor& offset, const Dims& dims, const Dims& sizes,
                             poplar::program::Sequence& prog,
                             const poplar::DebugContext& debugContext,
-                            const poplar::OptionFlags& /*options*/) {
+                            const poplar::OptionFlags& options) {
   check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor starts = offsetVector("dynamicSlice", t, offset, dims);
+  const Tensor given = offsetVector("dynamicSlice", t, offset, dims);
+  const internal::SliceOffsets offsets(t, dims, sizes, options);
+  const Tensor starts = offsets.prepared(graph, given, prog, debugContext);
   if (output.shape() != sliceShape(t.shape(), dims, sizes))
     refuse("dynamicSlice", "an output of the slice's shape", t, offset);
   internal::gatherWindows(
       graph, "popops.dynamic_slice", t, starts, output, windowSpec(t, dims, sizes, false, true),
       internal::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()), prog,
       debugContext);
+  offsets.clearPadding(graph, output, starts, prog, debugContext);
 }
 
 Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset, const Dims& dims,
@@ -206,6 +141,7 @@ Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
   check("dynamicSlice", t, offset, dims, sizes);
   const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
                                        poplar::VariableMappingMethod::LINEAR, debugContext);
+  copyMetadata(t, out, prog);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }
@@ -220,15 +156,16 @@ poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const T
 
 void dynamicUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset,
                    const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debugContext,
-                   const poplar::OptionFlags& /*options*/) {
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicUpdate", t, offset, dims, sizes);
-  const Tensor starts = offsetVector("dynamicUpdate", t, offset, dims);
+  const Tensor given = offsetVector("dynamicUpdate", t, offset, dims);
+  const internal::SliceOffsets offsets(t, dims, sizes, options);
+  const Tensor starts = offsets.prepared(graph, given, prog, debugContext);
   if (s.shape() != sliceShape(t.shape(), dims, sizes))
     refuse("dynamicUpdate", "an update of the slice's shape", t, offset);
   internal::scatterWindows(
       graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
-      windowSpec(t, dims, sizes, false, true), "replace", true,
+      windowSpec(t, dims, sizes, false, !offsets.havePadding()), "replace", true,
       internal::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()), prog,
       debugContext);
 }
@@ -237,28 +174,42 @@ Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, 
                   const Dims& sizes, poplar::program::Sequence& prog, const SlicePlan& plan,
                   const poplar::OptionFlags& options, const poplar::DebugContext& debugContext) {
   check("multiSlice", t, offsets, dims, sizes);
-  const Tensor rows = offsetRows("multiSlice", t, offsets, dims);
-  const Tensor out = createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, rows.dim(0),
-                                       plan, options, debugContext);
-  internal::gatherWindows(
-      graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, true),
-      internal::sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog,
-      debugContext);
+  const Tensor given = offsetRows("multiSlice", t, offsets, dims);
+  const Tensor out = plan.data()
+                         ? createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes,
+                                             given.dim(0), plan, options, debugContext)
+                         : createSliceTensor(graph, t, dims, sizes, given.dim(0), debugContext);
+  internal::multiSliceInto(graph, out, t, given, dims, sizes, prog, options, debugContext);
   return out;
+}
+
+void internal::multiSliceInto(poplar::Graph& graph, const Tensor& out, const Tensor& t,
+                              const Tensor& offsets, const Dims& dims, const Dims& sizes,
+                              poplar::program::Sequence& prog, const poplar::OptionFlags& options,
+                              const poplar::DebugContext& debugContext) {
+  check("multiSlice", t, offsets, dims, sizes);
+  const Tensor given = offsetRows("multiSlice", t, offsets, dims);
+  const SliceOffsets starts(t, dims, sizes, options);
+  const Tensor rows = starts.prepared(graph, given, prog, debugContext);
+  copyMetadata(t, out, prog);
+  gatherWindows(graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, true),
+                sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog,
+                debugContext);
+  starts.clearPadding(graph, out, rows, prog, debugContext);
 }
 
 void multiUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
                  const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
-                 const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                 const SlicePlan& /*plan*/, const poplar::OptionFlags& options,
                  const poplar::DebugContext& debugContext) {
-  update("multiUpdate", graph, t, s, offsets, nullptr, dims, sizes, "replace", prog, debugContext);
+  update("multiUpdate", graph, t, s, offsets, nullptr, dims, sizes, "replace", prog, options,
+         debugContext);
 }
 
 void multiUpdateAdd(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
                     const Tensor& scale, const Dims& dims, const Dims& sizes,
                     poplar::program::Sequence& prog, const SlicePlan& /*plan*/,
-                    const poplar::OptionFlags& /*options*/,
-                    const poplar::DebugContext& debugContext) {
+                    const poplar::OptionFlags& options, const poplar::DebugContext& debugContext) {
   const bool half_by_float =
       t.elementType() == poplar::HALF && scale.elementType() == poplar::FLOAT;
   if (scale.numElements() != 1 || (scale.elementType() != t.elementType() && !half_by_float)) {
@@ -266,42 +217,16 @@ void multiUpdateAdd(poplar::Graph& graph, const Tensor& t, const Tensor& s, cons
            offsets);
   }
   const Tensor factor = scale.reshape({});
-  update("multiUpdateAdd", graph, t, s, offsets, &factor, dims, sizes, "scaled_add", prog,
+  update("multiUpdateAdd", graph, t, s, offsets, &factor, dims, sizes, "scaled_add", prog, options,
          debugContext);
 }
 
 void multiUpdateMax(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
                     const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
-                    const SlicePlan& /*plan*/, const poplar::OptionFlags& /*options*/,
+                    const SlicePlan& /*plan*/, const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext) {
-  update("multiUpdateMax", graph, t, s, offsets, nullptr, dims, sizes, "max", prog, debugContext);
-}
-
-SlicePlan embedding::plan(const poplar::Graph& /*graph*/, const poplar::Type& /*dataType*/,
-                          std::size_t numEntries, std::size_t outputSize,
-                          const std::vector<std::size_t>& numLookups,
-                          const poplar::OptionFlags& options) {
-  static const char* const kKnown[] = {"usedForSlice",        "usedForUpdate",
-                                       "operationForUpdate",  "availableMemoryProportion",
-                                       "indicesDistribution", "planMinimisationTarget",
-                                       "indicesAreSorted",    "partialType"};
-  for (const auto& [name, value] : options) {
-    if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown)) {
-      throw poplar::invalid_option("[popops::embedding::plan] needs options it knows; got '" +
-                                   std::string(name) + "'. Use those that the header lists.");
-    }
-  }
-  return {numEntries, outputSize,
-          std::accumulate(numLookups.begin(), numLookups.end(), std::size_t{0})};
-}
-
-std::vector<SlicePlan> embedding::planMultiple(
-    const std::vector<SlicePlanningParameters>& descriptions) {
-  std::vector<SlicePlan> plans;
-  for (const SlicePlanningParameters& d : descriptions)
-    plans.push_back(plan(d.graph, d.dataType, d.groupSize, d.numEntries, d.outputSize, d.numLookups,
-                         d.optionFlags));
-  return plans;
+  update("multiUpdateMax", graph, t, s, offsets, nullptr, dims, sizes, "max", prog, options,
+         debugContext);
 }
 
 }  // namespace popops

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <iosfwd>
-#include <tuple>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -11,37 +11,37 @@
 
 namespace popops {
 
-/// How a slice or update of a table is spread over tiles. In the model the plan is chosen again
-/// where it is used, from the tensors; the object keeps what it was made for.
+namespace internal {
+struct SlicePlanData;
+}
+
+/// How slices and updates of a table are spread over tiles: where embedding::plan's table and its
+/// slices lie. A plan that nobody made says nothing: tensors lie as those without a plan. Costs
+/// follow from where tensors lie.
 class SlicePlan {
  public:
   SlicePlan() = default;
-  SlicePlan(std::size_t numEntries, std::size_t outputSize, std::size_t numLookups)
-      : entries_(numEntries), output_(outputSize), lookups_(numLookups) {}
-  std::size_t numEntries() const { return entries_; }
-  friend bool operator==(const SlicePlan& a, const SlicePlan& b) { return a.key() == b.key(); }
+  explicit SlicePlan(internal::SlicePlanData data);
+  friend bool operator==(const SlicePlan& a, const SlicePlan& b);
   friend bool operator!=(const SlicePlan& a, const SlicePlan& b) { return !(a == b); }
-  friend bool operator<(const SlicePlan& a, const SlicePlan& b) { return a.key() < b.key(); }
+  friend bool operator<(const SlicePlan& a, const SlicePlan& b);
   friend std::ostream& operator<<(std::ostream& o, const SlicePlan& p);
+  /// For the library; null without a plan.
+  const internal::SlicePlanData* data() const { return data_.get(); }
 
  private:
-  std::tuple<std::size_t, std::size_t, std::size_t> key() const {
-    return {entries_, output_, lookups_};
-  }
-  std::size_t entries_ = 0;
-  std::size_t output_ = 0;
-  std::size_t lookups_ = 0;
+  std::shared_ptr<const internal::SlicePlanData> data_;
 };
 
 /// A tensor to be sliced in `dims`: each slice is spread over as many tiles as its size allows, so
-/// that slicing needs no exchange.
+/// that slicing needs no exchange. A tile has at least `minGrainSize` elements of each slice.
 poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
                                      const std::vector<std::size_t>& shape,
                                      const std::vector<std::size_t>& dims,
                                      const std::vector<std::size_t>& sizes,
                                      std::size_t minGrainSize = 0,
                                      const poplar::DebugContext& debugContext = {});
-/// The same for multiSlice and multiUpdate with a plan: whole rows, spread evenly.
+/// The same for multiSlice and multiUpdate with a plan, which needs one dimension and size 1.
 poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
                                      const std::vector<std::size_t>& shape,
                                      const std::vector<std::size_t>& dims,
@@ -49,7 +49,8 @@ poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& t
                                      const poplar::OptionFlags& options,
                                      const poplar::DebugContext& debugContext = {});
 
-/// Slices of `t`: shape [numIndices, t's shape with `sizes` in `dims`].
+/// Slices of `t`: shape [numIndices, t's shape with `sizes` in `dims`]. Mapped as the slices of a
+/// sliceable tensor, each tile with all numIndices of its elements; one slice as the first of `t`.
 poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t,
                                  const std::vector<std::size_t>& dims,
                                  const std::vector<std::size_t>& sizes, std::size_t numIndices,
@@ -67,7 +68,7 @@ poplar::Tensor createIndicesTensor(poplar::Graph& graph, const std::vector<std::
                                    const poplar::OptionFlags& options,
                                    const poplar::DebugContext& debugContext = {});
 
-/// A tensor of which `s` is one slice: numSlices[i] slices in dims[i], mapped as `s` is.
+/// A tensor of which `s` is one slice: numSlices[i] slices in dims[i], each mapped as `s` is.
 poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar::Tensor& s,
                                               const std::vector<std::size_t>& dims,
                                               const std::vector<std::size_t>& numSlices,
@@ -75,7 +76,16 @@ poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar
 
 /// The part of `t` at `offset` (one integer per dim of `dims`), of extent `sizes` there and whole
 /// in the other dimensions. Offsets are clamped so that the slice lies inside (as XLA asks; the
-/// SDK leaves others undefined).
+/// SDK leaves others undefined), or as the options of slices say, which all functions take that
+/// have `options`:
+///
+/// - remapOutOfBoundIndices (true, false) [=false]: an offset whose slice does not lie inside is 0
+/// - paddingIndexUsed (true, false) [=false]: the size of the sliced dimension is an offset, too,
+///   of zeros, which updates leave out
+/// - validateIndices (true, false) [=false]: another offset outside ends the run with
+///   application_runtime_error; without effect with remapOutOfBoundIndices
+///
+/// They also take those of embedding::plan, without effect, and throw invalid_option for others.
 poplar::Tensor dynamicSlice(poplar::Graph& graph, const poplar::Tensor& t,
                             const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
                             const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
@@ -124,6 +134,7 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const poplar::DebugContext& debugContext = {});
 
 /// The same for slices of size 1 along `dim` at offsets that are known when the graph is made.
+/// Slices outside are zeros, unless the options remap their offsets.
 poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
                           poplar::ArrayRef<unsigned> offsets, std::size_t dim,
                           poplar::program::Sequence& prog,
@@ -185,9 +196,20 @@ void groupedMultiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const 
 
 namespace embedding {
 
-/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements.
-/// Options: usedForSlice, usedForUpdate, operationForUpdate, availableMemoryProportion,
-/// indicesDistribution, planMinimisationTarget, indicesAreSorted; others throw invalid_option.
+/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements, for
+/// the largest of numLookups. Options, beside those of slices, which have no effect here:
+///
+/// - usedForSlice, usedForUpdate (true, false) [=true]: what it is for; not neither
+/// - operationForUpdate (none, add, max) [=add]
+/// - availableMemoryProportion: decimal, 0 to 1 [=0.6] of a tile's memory for temporaries. Where
+///   no plan does with it, the memory is unlimited
+/// - indicesDistribution (uniform, onePoint) [=uniform]: equally likely, or all the same
+/// - indicesAreSorted (true, false) [=false]
+/// - partialType (half, float): of sums of updates
+/// - planConstraints: JSON, {"lookupSplit": 2, "slicedDimSplit": 4, "unslicedDimSplit": 8,
+///   "unslicedGrainSize": 2, "groupSplit": 1}, each of which fixes a number of the plan
+///
+/// Throws invalid_option for others and for wrong values, poplibs_error where there is no plan.
 SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t numEntries,
                std::size_t outputSize, const std::vector<std::size_t>& numLookups,
                const poplar::OptionFlags& options);

@@ -1,7 +1,9 @@
 #include "popops/Gather.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
@@ -51,21 +53,48 @@ bool areIndices(const Tensor& input, const Tensor& indices, const internal::Gath
   });
 }
 
+/// The numbers of `rank` dimensions where the first and `axis` change places.
+std::vector<unsigned> swapped(unsigned rank, unsigned axis) {
+  std::vector<unsigned> order(rank);
+  std::iota(order.begin(), order.end(), 0U);
+  std::swap(order[0], order[axis]);
+  return order;
+}
+
 }  // namespace
 
 Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                          const std::vector<std::size_t>& operandShape, unsigned axis,
-                         GatherParams /*params*/, const poplar::DebugContext& debugContext) {
-  return createSliceableTensor(graph, type, operandShape, {axis}, {1}, SlicePlan(), {},
-                               debugContext);
+                         GatherParams params, const poplar::DebugContext& debugContext) {
+  if (axis >= operandShape.size() || params.maxElementsPerTile == 0)
+    throw poputil::poplibs_error(
+        "[popops::createGatherInput] needs an axis of the shape and maxElementsPerTile of 1 or "
+        "more; got axis " +
+        std::to_string(axis) + " of " + std::to_string(operandShape.size()) + " dimensions and " +
+        std::to_string(params.maxElementsPerTile) + ". Use another axis or number.");
+  std::vector<std::size_t> shape = operandShape;
+  if (shape[axis] <= params.maxElementsPerTile) {
+    // The axis changes places with the first dimension, so this is where the others come.
+    std::swap(shape[0], shape[axis]);
+    return createSliceableTensor(graph, type, shape, {0}, {1}, 0, debugContext)
+        .dimShuffle(swapped(static_cast<unsigned>(shape.size()), axis));
+  }
+  // Of pairs of entries one lies on other tiles than the other.
+  shape[axis] = (shape[axis] + 1) / 2;
+  shape.insert(shape.begin() + axis + 1, 2);
+  return createGatherInput(graph, type, shape, axis, params, debugContext)
+      .flatten(axis, axis + 2)
+      .slice(0, operandShape[axis], axis);
 }
 
 Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                          const std::vector<std::size_t>& inputShape,
                          const std::vector<std::size_t>& /*sliceSizes*/,
-                         std::vector<unsigned> /*startIndexMap*/,
+                         std::vector<unsigned> startIndexMap,
                          const poplar::DebugContext& debugContext) {
-  return graph.addVariable(type, inputShape, poplar::VariableMappingMethod::LINEAR, debugContext);
+  std::ranges::sort(startIndexMap);
+  return createSliceableTensor(graph, type, inputShape,
+                               {startIndexMap.begin(), startIndexMap.end()}, {}, 0, debugContext);
 }
 
 Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, unsigned axis,
@@ -85,7 +114,8 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices, 
   dims.slice_sizes[axis] = 1;
   for (unsigned d = 0; d + 1 < input.rank(); ++d)
     dims.offset_dims.push_back(d < axis ? d : d + indices.rank());
-  return internal::gather(graph, input, indices, dims, prog, debugContext);
+  return internal::gather(graph, input, indices, dims, internal::GatherLayout::kBySlice, prog,
+                          debugContext);
 }
 
 Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
@@ -104,7 +134,8 @@ Tensor gather(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
   const Tensor starts = areIndices(input, indices, dims)
                             ? insideOrZero(graph, input, indices, dims, prog, debugContext)
                             : indices;
-  return internal::gather(graph, input, starts, dims, prog, debugContext);
+  return internal::gather(graph, input, starts, dims, internal::GatherLayout::kBySlice, prog,
+                          debugContext);
 }
 
 }  // namespace popops

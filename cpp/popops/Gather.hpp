@@ -9,7 +9,7 @@
 namespace popops {
 
 struct GatherParams {
-  /// Suggested most elements on a tile; the model's linear mappings are always balanced.
+  /// Most entries of the axis that createGatherInput puts on one tile, as far as it can.
   std::size_t maxElementsPerTile = 65535;
 
   GatherParams() = default;
@@ -17,20 +17,23 @@ struct GatherParams {
       : maxElementsPerTile(maxElementsPerTile) {}
 };
 
-/// A tensor to gather from along `axis`: whole slices, spread evenly.
+/// A tensor to gather from along `axis`, mapped as a sliceable tensor. Throws poplibs_error for an
+/// axis that the shape does not have.
 poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                                  const std::vector<std::size_t>& operandShape, unsigned axis,
                                  GatherParams params = {},
                                  const poplar::DebugContext& debugContext = {});
 
 /// Slices of depth 1 of `input` along `axis`: shape indices.shape() with input's other dimensions
-/// around it (numpy's take). Indices are clamped.
+/// around it (numpy's take). Indices are clamped. A tile has some elements of a slice, and these of
+/// all slices.
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
                       const poplar::Tensor& indices, unsigned axis, poplar::program::Sequence& prog,
                       GatherParams params, const poplar::DebugContext& debugContext = {},
                       const poplar::OptionFlags& optionFlags = {});
 
-/// A tensor to gather slices of sliceSizes from.
+/// A tensor to gather slices of sliceSizes from, mapped as one that is sliceable in the dimensions
+/// of startIndexMap.
 poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                                  const std::vector<std::size_t>& inputShape,
                                  const std::vector<std::size_t>& sliceSizes,

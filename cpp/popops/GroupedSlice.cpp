@@ -1,4 +1,5 @@
 #include "popops/DynamicSlice.hpp"
+#include "popops/internal/SliceOffsets.hpp"
 #include "poputil/exceptions.hpp"
 
 // Slices of tables that lie side by side, group by group.
@@ -25,43 +26,17 @@ void checkGroups(const char* where, const Tensor& t, const Tensor& offsets, cons
 
 }  // namespace
 
-Tensor createGroupedSliceableTensor(Graph& graph, const poplar::Type& type, std::size_t groupSize,
-                                    const Dims& shape, const Dims& dims, const Dims& sizes,
-                                    const SlicePlan& plan, const OptionFlags& options,
-                                    const DebugContext& debugContext) {
-  Dims whole = shape;
-  whole.insert(whole.begin(), groupSize);
-  Dims behind = dims;
-  for (auto& d : behind) ++d;
-  return createSliceableTensor(graph, type, whole, behind, sizes, plan, options, debugContext);
-}
-
-Tensor createGroupedSliceTensor(Graph& graph, const poplar::Type& type, std::size_t groupSize,
-                                const Dims& shape, const Dims& dims, const Dims& sizes,
-                                std::size_t numIndices, const SlicePlan& plan,
-                                const OptionFlags& options, const DebugContext& debugContext) {
-  const Tensor t = createSliceTensor(graph, type, shape, dims, sizes, groupSize * numIndices, plan,
-                                     options, debugContext);
-  return t.reshapePartial(0, 1, {groupSize, numIndices});
-}
-
-Tensor createGroupedIndicesTensor(Graph& graph, std::size_t groupSize, const Dims& dims,
-                                  std::size_t numIndices, const SlicePlan& plan,
-                                  const OptionFlags& options, const DebugContext& debugContext) {
-  return createIndicesTensor(graph, dims, groupSize * numIndices, plan, options, debugContext)
-      .reshapePartial(0, 1, {groupSize, numIndices});
-}
-
 Tensor groupedMultiSlice(Graph& graph, const Tensor& t, const Tensor& offsets, const Dims& dims,
                          const Dims& sizes, Sequence& prog, const SlicePlan& plan,
                          const OptionFlags& options, const DebugContext& debugContext) {
   checkGroups("groupedMultiSlice", t, offsets, nullptr);
-  std::vector<Tensor> parts;
+  const std::size_t lookups = offsets.rank() > 1 ? offsets.dim(1) : 1;
+  const Tensor out = createGroupedSliceTensor(graph, t.elementType(), t.dim(0), t[0].shape(), dims,
+                                              sizes, lookups, plan, options, debugContext);
   for (std::size_t g = 0; g < t.dim(0); ++g)
-    parts.push_back(
-        multiSlice(graph, t[g], offsets[g], dims, sizes, prog, plan, options, debugContext)
-            .expand({0}));
-  return poplar::concat(parts);
+    internal::multiSliceInto(graph, out[g], t[g], offsets[g], dims, sizes, prog, options,
+                             debugContext);
+  return out;
 }
 
 void groupedMultiUpdate(Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
@@ -91,13 +66,4 @@ void groupedMultiUpdateMax(Graph& graph, const Tensor& t, const Tensor& s, const
     multiUpdateMax(graph, t[g], s[g], offsets[g], dims, sizes, prog, plan, options, debugContext);
 }
 
-namespace embedding {
-
-SlicePlan plan(const Graph& graph, const poplar::Type& dataType, std::size_t /*groupSize*/,
-               std::size_t numEntries, std::size_t outputSize, const Dims& numLookups,
-               const OptionFlags& options) {
-  return plan(graph, dataType, numEntries, outputSize, numLookups, options);
-}
-
-}  // namespace embedding
 }  // namespace popops

@@ -14,7 +14,8 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
                                           dims.start_index_map,
                                           dims.index_vector_dim,
                                           dims.slice_sizes};
-  return popops::internal::gather(graph, operand, indices, same, prog, debugContext);
+  return popops::internal::gather(graph, operand, indices, same,
+                                  popops::internal::GatherLayout::kLinear, prog, debugContext);
 }
 
 }  // namespace popx

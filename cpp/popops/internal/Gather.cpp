@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/Emit.hpp"
+#include "popops/internal/SliceLayout.hpp"
 #include "popops/internal/WindowCost.hpp"
 #include "poputil/exceptions.hpp"
 
@@ -89,7 +90,7 @@ void gatherWindows(poplar::Graph& graph, const std::string& name, const poplar::
 }
 
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
-                      const poplar::Tensor& indices, const GatherDims& dims,
+                      const poplar::Tensor& indices, const GatherDims& dims, GatherLayout layout,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   checkDims(operand, indices, dims);
   const poplar::Tensor starts = canonicalIndices(indices, dims.index_vector_dim);
@@ -114,14 +115,18 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
   spec.batching = batchingOf(num_batch, dims.index_vector_dim, dims.start_indices_batching_dims,
                              dims.operand_batching_dims);
   SliceProblem problem;
+  std::vector<std::size_t> sliced(batch_at.begin(), batch_at.end());  // of the result
   for (std::size_t w = 0; w < spec.window.size(); ++w) {
     const auto at = static_cast<unsigned>(dims.offset_dims[w]);
     shape[at] = static_cast<std::size_t>(dims.slice_sizes[spec.window[w]]);
     canonical.push_back(at);
+    if (contains(spec.map, spec.window[w])) sliced.push_back(at);
     problem.elements *= shape[at];
   }
-  const auto out = graph.addVariable(operand.elementType(), shape,
-                                     poplar::VariableMappingMethod::LINEAR, debugContext);
+  const auto out = layout == GatherLayout::kBySlice
+                       ? createSpread(graph, operand.elementType(), shape, sliced, 0, debugContext)
+                       : graph.addVariable(operand.elementType(), shape,
+                                           poplar::VariableMappingMethod::LINEAR, debugContext);
   problem.coordinates = spec.map.size();
   problem.rows =
       problem.elements ? std::max<std::uint64_t>(1, operand.numElements() / problem.elements) : 0;

@@ -21,11 +21,17 @@ struct GatherDims {
   std::vector<std::int64_t> slice_sizes;
 };
 
+/// Where the result of a gather lies.
+enum class GatherLayout {
+  kLinear,   ///< evenly over all tiles
+  kBySlice,  ///< as in PopLibs: a tile has some elements of a slice, and these of all slices
+};
+
 /// Slices of `operand` at run-time start indices, laid out as XLA's gather says; start indices are
 /// clamped so that each slice lies inside. Indices may be of any integer type. On tiles: a
 /// multiSlice over the dimensions of start_index_map (popops' embedding plans).
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
-                      const poplar::Tensor& indices, const GatherDims& dims,
+                      const poplar::Tensor& indices, const GatherDims& dims, GatherLayout layout,
                       poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {});
 

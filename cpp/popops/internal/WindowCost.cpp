@@ -18,24 +18,6 @@ struct Split {
   std::uint64_t columns, rows, lookups;
 };
 
-double vertexCycles(const SliceProblem& p, std::uint64_t elements, std::uint64_t lookups,
-                    std::uint64_t in_range, std::uint64_t vector, std::uint64_t element_bytes) {
-  const auto in = static_cast<double>(in_range);
-  const auto out = static_cast<double>(lookups - in_range);
-  const auto vectors = static_cast<double>(ceilDiv(elements, vector));
-  switch (p.work) {
-    case SliceWork::kRead:
-      return 30 + in * (19 + 2 * vectors) + out * 8;
-    case SliceWork::kWrite:
-      return 29 + in * (19 + 2 * vectors) + out * 8;
-    case SliceWork::kAccumulate:
-      break;
-  }
-  const auto atoms =
-      static_cast<double>(ceilDiv(elements * std::min<std::uint64_t>(element_bytes, 4), 4));
-  return 34 + in * (12 + (atoms - 1) * 3 + vectors * p.extra_cycles_per_vector) + out * 5;
-}
-
 struct Planned {
   Split split{1, 1, 1};
   double worker_cycles = 0;
@@ -53,7 +35,8 @@ Planned evaluate(const poplar::Target& target, const SliceProblem& p, Split spli
   const std::uint64_t workers = target.getNumWorkerContexts();
   const std::uint64_t each = ceilDiv(lookups, workers);
   const std::uint64_t in_range = std::min(each, ceilDiv(lookups, split.rows * workers));
-  plan.worker_cycles = vertexCycles(p, elements, each, in_range, vector, element_bytes);
+  plan.worker_cycles = sliceVertexCycles(p.work, elements, each, in_range, vector, element_bytes,
+                                         p.extra_cycles_per_vector);
   plan.index_bytes = static_cast<double>(lookups * p.coordinates * kIndexBytes);
   if (moved || split.lookups > 1) {
     plan.table_bytes = static_cast<double>(ceilDiv(p.rows, split.rows) * elements * element_bytes);
@@ -87,6 +70,25 @@ Planned choose(const poplar::Graph& graph, const poplar::Tensor& table, const Sl
 }
 
 }  // namespace
+
+double sliceVertexCycles(SliceWork work, std::uint64_t elements, std::uint64_t lookups,
+                         std::uint64_t in_range, std::uint64_t vector, std::uint64_t element_bytes,
+                         double extra_cycles_per_vector) {
+  const auto in = static_cast<double>(in_range);
+  const auto out = static_cast<double>(lookups - in_range);
+  const auto vectors = static_cast<double>(ceilDiv(elements, vector));
+  switch (work) {
+    case SliceWork::kRead:
+      return 30 + in * (19 + 2 * vectors) + out * 8;
+    case SliceWork::kWrite:
+      return 29 + in * (19 + 2 * vectors) + out * 8;
+    case SliceWork::kAccumulate:
+      break;
+  }
+  const auto atoms =
+      static_cast<double>(ceilDiv(elements * std::min<std::uint64_t>(element_bytes, 4), 4));
+  return 34 + in * (12 + (atoms - 1) * 3 + vectors * extra_cycles_per_vector) + out * 5;
+}
 
 Cost sliceCost(const poplar::Graph& graph, const poplar::Tensor& table,
                const poplar::Tensor& slices, const SliceProblem& p) {

@@ -21,9 +21,15 @@ struct SliceProblem {
   double extra_cycles_per_vector = 0;  ///< of an update that is an expression
 };
 
+/// Cycles of the worker that looks at `lookups` indices, of which `in_range` are among its rows.
+/// Formulas: popops: popopsCycleEstimators.cpp (MultiSlice, MultiUpdate, MultiUpdateAdd).
+double sliceVertexCycles(SliceWork work, std::uint64_t elements, std::uint64_t lookups,
+                         std::uint64_t in_range, std::uint64_t vector, std::uint64_t element_bytes,
+                         double extra_cycles_per_vector = 0);
+
 /// Splits columns, rows and lookups over the tiles (as popops' embedding planner does) and returns
 /// the cheapest plan's cost. `table` is where the table lies; `slices` where the slices go or come
-/// from. Formulas: popops: popopsCycleEstimators.cpp (MultiSlice, MultiUpdate, MultiUpdateAdd).
+/// from.
 ipujax::engine::Cost sliceCost(const poplar::Graph& graph, const poplar::Tensor& table,
                                const poplar::Tensor& slices, const SliceProblem& problem);
 
