@@ -51,9 +51,6 @@ REFUSES = {
     "Target::getTileHostExchangeXB": "throws: the model has no exchange blocks",
     "Target::getTileHostExchangeContext": "throws: the model has no exchange blocks",
     "Target::getTileHostExchangeContextPosition": "throws: the model has no exchange blocks",
-    "Target::makeFpIctlValue": "throws: the model has no registers",
-    "Target::getFpIctlRegIndex": "throws: the model has no registers",
-    "Target::getDbgDataRegIndex": "throws: the model has no registers",
     "RuntimeOptions": "are checked and change nothing: no IPU has to be waited for",
     "QUARTER": "casts, copies and views alone: arithmetic on quarters throws",
     "StreamCallbackWithMetadata": "is given the quarters alone: getMetadata is not called, and "
@@ -255,8 +252,9 @@ def page() -> str:
         "`debug.instrument` and `debug.instrumentCompute` (`false`: runs are not recorded);",
         "`streamCallbacks.multiThreadMode` (`dedicated` or `collaborative`: callbacks of several",
         "replicas are called at one time, unless `streamCallbacks.numWorkerThreads` is 0); and",
-        "`autoReport.all` or an `autoReport.output*`, by which an Engine leaves `profile.pop` in",
-        "`autoReport.directory` for the readers of pva.",
+        "`autoReport.all` or an `autoReport.output*`, by which an Engine writes `profile.pop` to",
+        "`autoReport.directory` for the readers of pva: when it is made, after each run (unless",
+        "`autoReport.streamAtEachRun` is `false`) and at its end.",
     ]
     paths = [
         str(header.relative_to(ROOT / "cpp"))

@@ -166,9 +166,8 @@ void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> 
     copies_streams |= facts_[node].streams;
     bytes += facts_[node].bytes;
   }
-  const StreamThreads streams = copies_streams && run.context.streams
-                                    ? run.context.streams->threads()
-                                    : StreamThreads::kPool;
+  const StreamThreads streams =
+      copies_streams && run.context.streams ? run.context.streams->threads() : StreamThreads::kPool;
   const HostCallbacks* const callbacks = run.context.callbacks;
   if (streams == StreamThreads::kEachReplica ||
       (calls_host && callbacks && callbacks->takesManyThreads()))

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/Errors.hpp"
@@ -29,11 +31,19 @@ constexpr const char* kUsage =
     "  -I DIR, -D NAME[=VALUE], -U NAME, -O LEVEL, -g, -W..., -f..., -std=...\n"
     "                           for the host's C++ compiler ($CXX, or c++)\n"
     "  -X OPTION                the next word, for the compiler\n"
-    "  --target=LIST            names of targets; all get the same\n"
+    "  --target=LIST, -march=NAME\n"
+    "                           names of targets; all get the same\n"
     "  --list-targets           print these names\n"
     "  -h, --help               print this\n"
     "  --version                print the version\n";
 constexpr const char* kTargets = "cpu\nipu1\nipu2\nipu21\n";
+
+/// Options of the SDK's popc that ask for something else than a .gp file, and what to do instead.
+constexpr std::pair<const char*, const char*> kRefused[] = {
+    {"-S",
+     "it compiles for hosts and has no assembly of an IPU. For a host's use c++ -S -I include"},
+    {"-c", "a .gp file has sources and whole libraries. Leave it out"},
+    {"-E", "it writes .gp files alone. Use c++ -E -I include"}};
 
 struct Arguments {
   std::vector<std::string> sources;
@@ -49,6 +59,15 @@ struct UsageError : std::runtime_error {
 void addFlag(std::string& flags, const std::string& word) {
   flags +=
       (flags.empty() ? "" : " ") + (word.find(' ') == std::string::npos ? word : '"' + word + '"');
+}
+
+/// Of -march; others ask for instructions that other hosts may lack.
+void checkArchitecture(const std::string& name) {
+  std::istringstream known(kTargets);
+  for (std::string target; std::getline(known, target);)
+    if (name == target) return;
+  throw UsageError("popc needs a name of --list-targets for -march; got '" + name +
+                   "'. Codelets run on any host like this one: leave it out.");
 }
 
 bool startsWithAny(const std::string& word, std::initializer_list<const char*> prefixes) {
@@ -101,9 +120,13 @@ Arguments read(const std::vector<std::string>& words) {
       value(word.size());
     } else if (startsWithAny(word, {"--target=", "-target="})) {
       continue;
+    } else if (startsWithAny(word, {"-march"})) {
+      checkArchitecture(word.substr(0, 7) == "-march=" ? word.substr(7) : value(word.size()));
     } else if (startsWithAny(word, {"-O", "-g", "-W", "-f", "-std="})) {
       addFlag(found.flags, word);
     } else if (startsWithAny(word, {"-"}) && word != "-") {
+      for (const auto& [option, needs] : kRefused)
+        if (word == option) throw UsageError("popc needs no " + word + ": " + needs + ".");
       throw UsageError("popc needs options of --help; got " + word + ".");
     } else {
       found.sources.push_back(word);

@@ -1,5 +1,8 @@
 #include "poplar/CSRFunctions.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/graph/GraphImpl.hpp"
 
 namespace poplar {
@@ -17,16 +20,18 @@ void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
 
 namespace {
 
-constexpr unsigned kBits = 5;
-
-unsigned bitsOf(const FloatingPointBehaviour& b) {
-  return unsigned{b.inv} | unsigned{b.div0} << 1 | unsigned{b.oflo} << 2 | unsigned{b.esr} << 3 |
-         unsigned{b.nanoo} << 4;
+/// As FP_ICTL has them.
+unsigned bitsOf(const Target& target, const FloatingPointBehaviour& b) {
+  return target.makeFpIctlValue(b.inv, b.div0, b.oflo, b.esr, b.nanoo);
 }
 
-FloatingPointBehaviour behaviourOf(unsigned bits) {
-  const auto has = [&](unsigned i) { return (bits >> i & 1) != 0; };
-  return {has(0), has(1), has(2), has(3), has(4)};
+FloatingPointBehaviour behaviourOf(const Target& target, unsigned bits) {
+  const auto has = [&](bool inv, bool div0, bool oflo, bool esr, bool nanoo) {
+    return (bits & target.makeFpIctlValue(inv, div0, oflo, esr, nanoo)) != 0;
+  };
+  return {has(true, false, false, false, false), has(false, true, false, false, false),
+          has(false, false, true, false, false), has(false, false, false, true, false),
+          has(false, false, false, false, true)};
 }
 
 FloatingPointBehaviour present(const Graph& graph) {
@@ -40,26 +45,30 @@ FloatingPointBehaviour present(const Graph& graph) {
 
 void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog, const Tensor& behaviour,
                                const DebugContext& debugContext) {
-  unsigned bits = ~0u;
-  if (behaviour.elementType() != UNSIGNED_INT || behaviour.numElements() != 1 ||
-      !graph.getConstantValue(behaviour, &bits) || bits >> kBits != 0)
+  std::vector<unsigned> bits(behaviour.numElements());
+  const bool is_known = behaviour.elementType() == UNSIGNED_INT && !bits.empty() &&
+                        graph.getConstantValue(behaviour, bits.data());
+  const Target& target = graph.getTarget();
+  if (!is_known || std::ranges::any_of(bits, [&](unsigned b) { return b != bits[0]; }) ||
+      (bits[0] & ~target.makeFpIctlValue(true, true, true, true, true)) != 0)
     throw poplar_error(
         "[setFloatingPointBehaviour] needs a tensor of getAndModifyFloatingPointBehaviour; got " +
         behaviour.elementType().toString() + " " + behaviour.shapeToString() +
         ". Use that one, or a FloatingPointBehaviour.");
-  setFloatingPointBehaviour(graph, prog, behaviourOf(bits), debugContext);
+  setFloatingPointBehaviour(graph, prog, behaviourOf(target, bits[0]), debugContext);
 }
 
 Tensor getAndModifyFloatingPointBehaviour(Graph& graph, program::Sequence& prog,
                                           const FloatingPointBehaviour& clear,
                                           const FloatingPointBehaviour& set,
                                           const DebugContext& debugContext) {
-  const unsigned before = bitsOf(present(graph));
-  setFloatingPointBehaviour(graph, prog, behaviourOf((before & ~bitsOf(clear)) | bitsOf(set)),
-                            debugContext);
+  const Target& target = graph.getTarget();
+  const unsigned before = bitsOf(target, present(graph));
+  const unsigned after = (before & ~bitsOf(target, clear)) | bitsOf(target, set);
+  setFloatingPointBehaviour(graph, prog, behaviourOf(target, after), debugContext);
   const Tensor saved = graph.addConstant(UNSIGNED_INT, {1}, before, debugContext);
   graph.setTileMapping(saved, 0);
-  return saved[0];
+  return saved.broadcast(target.getNumTiles(), 0);
 }
 
 void setStochasticRounding(Graph& graph, program::Sequence&, bool enable, const DebugContext&) {

@@ -30,8 +30,9 @@ struct FloatingPointBehaviour {
 void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog,
                                const FloatingPointBehaviour& behaviour,
                                const DebugContext& debugContext = {});
-/// As a tensor says it that getAndModifyFloatingPointBehaviour gave: UNSIGNED_INT of one element,
-/// on the model a constant of this graph. Throws poplar_error for other tensors.
+/// As a tensor says it that getAndModifyFloatingPointBehaviour gave: UNSIGNED_INT [tiles], on the
+/// model a constant of this graph, with the bits of Target::makeFpIctlValue. Throws poplar_error
+/// for other tensors.
 void setFloatingPointBehaviour(Graph& graph, program::Sequence& prog, const Tensor& behaviour,
                                const DebugContext& debugContext = {});
 /// Clears what `clear` has, then sets what `set` has; gives what was there before.

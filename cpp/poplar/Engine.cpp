@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -32,16 +33,21 @@ struct Engine::Impl {
     return made;
   }
 
-  /// A report that cannot be written must not end a program that has done its work.
-  ~Impl() {
+  ~Impl() { writeReport(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Where readers find the report whole at any time. One that cannot be written must not end a
+  /// program that has done its work.
+  void writeReport() const noexcept {
     if (report_file.empty()) return;
     try {
-      std::ofstream(report_file, std::ios::binary) << log.report(*image);
+      const std::string part = report_file + ".part";
+      std::ofstream(part, std::ios::binary) << log.report(*image);
+      std::filesystem::rename(part, report_file);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
   /// Runs an entry point on one replica, or on all of them.
   void enter(const std::string& name, std::optional<unsigned> replica = {},
@@ -102,7 +108,8 @@ struct Engine::Impl {
   internal::RunLog log;
   bool loaded = false;
   std::atomic<bool> runs{false};
-  std::string report_file;  ///< written at the end; empty: none
+  std::string report_file;  ///< empty: none
+  bool reports_each_run = true;
   OptionFlags options;
   OptionFlags run_options;  ///< of runs without options
   std::map<ErrorLocation, ErrorCode> simulated_errors;
@@ -148,7 +155,9 @@ Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<
   impl_->options = options.flags;
   impl_->run_options = RuntimeOptions(OptionFlags()).flags();
   internal::threadsForCallbacks(impl_->options, impl_->run_options);  // throws for their values
+  impl_->reports_each_run = options.reports_each_run;
   impl_->log.enable(options.records_runs);
+  impl_->writeReport();
 }
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -189,6 +198,7 @@ void Engine::runWith(unsigned prog, const std::string& debugName, const OptionFl
   const auto trips = impl_->session.tripMeans();
   impl_->log.add(debugName.empty() ? "program " + entry : debugName, entry,
                  internal::costOfEntry(*impl_->image, entry, trips));
+  if (impl_->reports_each_run) impl_->writeReport();
 }
 
 void Engine::connectStream(StringRef handle, void* begin) {

@@ -183,7 +183,8 @@ class Engine {
   void disableExecutionProfiling();
   void printProfileSummary(std::ostream& os, const OptionFlags& opt = {}) const;
   /// The same account for the readers of pva/pva.hpp. With autoReport.all, or another option of
-  /// autoReport.output*, an engine leaves it in autoReport.directory as profile.pop at its end.
+  /// autoReport.output*, an engine writes it to autoReport.directory as profile.pop when it is
+  /// made, after each run (unless autoReport.streamAtEachRun = false) and at its end.
   pva::Report getReport(bool reportExecution = true) const;
   /// For the library: what a profile.pop holds.
   std::string reportBytes() const;

@@ -208,15 +208,14 @@ unsigned Target::getTileHostExchangeContext(unsigned) const {
 unsigned Target::getTileHostExchangeContextPosition(unsigned) const {
   return refuseHardware("getTileHostExchangeContextPosition", "exchange blocks");
 }
-unsigned Target::makeFpIctlValue(bool, bool, bool, bool, bool) const {
-  return refuseHardware("makeFpIctlValue", "registers");
+// Numbers of a Mk2 tile's registers and bits. Source: public tile definitions, CSR_S_FP_ICTL__* and
+// CSR_C_DBG_DATA__INDEX.
+unsigned Target::makeFpIctlValue(bool inv, bool div0, bool oflo, bool esr, bool nanoo) const {
+  return unsigned{inv} | unsigned{div0} << 1 | unsigned{oflo} << 2 | unsigned{esr} << 19 |
+         unsigned{nanoo} << 20;
 }
-unsigned Target::getFpIctlRegIndex() const {
-  return refuseHardware("getFpIctlRegIndex", "registers");
-}
-unsigned Target::getDbgDataRegIndex() const {
-  return refuseHardware("getDbgDataRegIndex", "registers");
-}
+unsigned Target::getFpIctlRegIndex() const { return 0x20; }
+unsigned Target::getDbgDataRegIndex() const { return 0x70; }
 
 unsigned Target::getVectorWidth(const Type& type) const {
   return std::max<unsigned>(

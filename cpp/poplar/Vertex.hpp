@@ -160,19 +160,20 @@ class InOut : public Output<T> {
 template <class T, VectorLayout L, unsigned A, bool I>
 class VectorEdge : public Span<T> {
  public:
-  operator Vector<T, L, A, I>&() {  // NOLINT
-    return reinterpret_cast<Vector<T, L, A, I>&>(*this);
-  }
-  operator const Vector<T, L, A, I>&() const {  // NOLINT
+  Vector<T, L, A, I>& operator*() { return reinterpret_cast<Vector<T, L, A, I>&>(*this); }
+  const Vector<T, L, A, I>& operator*() const {
     return reinterpret_cast<const Vector<T, L, A, I>&>(*this);
   }
+  operator Vector<T, L, A, I>&() { return **this; }              // NOLINT
+  operator const Vector<T, L, A, I>&() const { return **this; }  // NOLINT
 };
 template <class T, VectorLayout L, unsigned A, bool I>
 class VectorEdge<const T, L, A, I> : public Span<const T> {
  public:
-  operator const Vector<T, L, A, I>&() const {  // NOLINT
+  const Vector<T, L, A, I>& operator*() const {
     return reinterpret_cast<const Vector<T, L, A, I>&>(*this);
   }
+  operator const Vector<T, L, A, I>&() const { return **this; }  // NOLINT
 };
 
 template <class T, VectorLayout L, unsigned A, bool I>

@@ -102,8 +102,8 @@ void update(const char* function, poplar::Graph& graph, const Tensor& t, const T
             const poplar::DebugContext& debugContext) {
   check(function, t, offsets, dims, sizes);
   const Tensor given = offsetRows(function, t, offsets, dims);
-  const Tensor rows = internal::SliceOffsets(t, dims, sizes, options)
-                          .prepared(graph, given, prog, debugContext);
+  const Tensor rows =
+      internal::SliceOffsets(t, dims, sizes, options).prepared(graph, given, prog, debugContext);
   Dims expected = sliceShape(t.shape(), dims, sizes);
   expected.insert(expected.begin(), rows.dim(0));
   if (s.shape() != expected) refuse(function, "slices of shape [n, slice's shape]", t, offsets);
@@ -156,8 +156,7 @@ poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const T
 
 void dynamicUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset,
                    const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debugContext,
-                   const poplar::OptionFlags& options) {
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicUpdate", t, offset, dims, sizes);
   const Tensor given = offsetVector("dynamicUpdate", t, offset, dims);
   const internal::SliceOffsets offsets(t, dims, sizes, options);
@@ -176,10 +175,10 @@ Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, 
                   const poplar::OptionFlags& options, const poplar::DebugContext& debugContext) {
   check("multiSlice", t, offsets, dims, sizes);
   const Tensor given = offsetRows("multiSlice", t, offsets, dims);
-  const Tensor out =
-      plan.data() ? createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, given.dim(0),
-                                      plan, options, debugContext)
-                  : createSliceTensor(graph, t, dims, sizes, given.dim(0), debugContext);
+  const Tensor out = plan.data()
+                         ? createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes,
+                                             given.dim(0), plan, options, debugContext)
+                         : createSliceTensor(graph, t, dims, sizes, given.dim(0), debugContext);
   internal::multiSliceInto(graph, out, t, given, dims, sizes, prog, options, debugContext);
   return out;
 }
@@ -210,8 +209,7 @@ void multiUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const T
 void multiUpdateAdd(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offsets,
                     const Tensor& scale, const Dims& dims, const Dims& sizes,
                     poplar::program::Sequence& prog, const SlicePlan& /*plan*/,
-                    const poplar::OptionFlags& options,
-                    const poplar::DebugContext& debugContext) {
+                    const poplar::OptionFlags& options, const poplar::DebugContext& debugContext) {
   const bool half_by_float =
       t.elementType() == poplar::HALF && scale.elementType() == poplar::FLOAT;
   if (scale.numElements() != 1 || (scale.elementType() != t.elementType() && !half_by_float)) {

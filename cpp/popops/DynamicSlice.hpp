@@ -133,8 +133,8 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext = {});
 
-/// The same for slices of size 1 along `dim` at offsets that are known when the graph is made. Slices
-/// outside are zeros, unless the options remap their offsets.
+/// The same for slices of size 1 along `dim` at offsets that are known when the graph is made.
+/// Slices outside are zeros, unless the options remap their offsets.
 poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
                           poplar::ArrayRef<unsigned> offsets, std::size_t dim,
                           poplar::program::Sequence& prog,
@@ -196,8 +196,8 @@ void groupedMultiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const 
 
 namespace embedding {
 
-/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements, for the
-/// largest of numLookups. Options, beside those of slices, which have no effect here:
+/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements, for
+/// the largest of numLookups. Options, beside those of slices, which have no effect here:
 ///
 /// - usedForSlice, usedForUpdate (true, false) [=true]: what it is for; not neither
 /// - operationForUpdate (none, add, max) [=add]

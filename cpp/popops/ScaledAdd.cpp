@@ -119,11 +119,11 @@ void addScaled(poplar::Graph& graph, const Tensor& a, float scale_a, const Tenso
   const double tolerance = toleranceOf(options);
   const auto by_a = expr::Const(scale_a);
   const auto by_b = expr::Const(scale_b);
-  const bool exact = a.elementType() != poplar::HALF || (isExact(graph, scale_a, tolerance) &&
-                                                         isExact(graph, scale_b, tolerance));
-  const expr::Any sum = exact ? expr::Any(_1 * by_a + second(a, b) * by_b)
-                              : expr::Any(asHalf(asFloat(_1) * by_a +
-                                                 asFloat(second(a, b)) * by_b));
+  const bool exact = a.elementType() != poplar::HALF ||
+                     (isExact(graph, scale_a, tolerance) && isExact(graph, scale_b, tolerance));
+  const expr::Any sum = exact
+                            ? expr::Any(_1 * by_a + second(a, b) * by_b)
+                            : expr::Any(asHalf(asFloat(_1) * by_a + asFloat(second(a, b)) * by_b));
   emitScaled(graph, sum, {a, b}, kTwoScales, prog, debugContext);
 }
 
@@ -146,8 +146,8 @@ void addScaled(poplar::Graph& graph, const Tensor& a, const Tensor& given_a, con
   const Tensor exact =
       map(graph, isExact(asFloat(_1), tolerance) && isExact(asFloat(_2), tolerance), {by_a, by_b},
           prog, {debugContext, "scales"});
-  const expr::Any once = asHalf(
-      sum(asFloat(_1) * asFloat(_3), asFloat(second(a, b)) * asFloat(_4)));
+  const expr::Any once =
+      asHalf(sum(asFloat(_1) * asFloat(_3), asFloat(second(a, b)) * asFloat(_4)));
   emitScaled(graph, expr::Select(same, once, _5), {a, b, by_a, by_b, exact}, kTwoScales, prog,
              debugContext);
 }

@@ -182,17 +182,21 @@ Tensor createSliceableTensorFromSlice(Graph& graph, const Tensor& s, const Dims&
   // The copies in front, in the order in which they are sliced; then each behind its dimension's.
   const auto order = sliceOrder(whole, dims, sizes);
   Dims shape;
-  unsigned copies = 1;
+  std::size_t copies = 1;
   for (const auto i : order) {
     shape.push_back(numSlices[i]);
-    copies *= static_cast<unsigned>(numSlices[i]);
+    copies *= numSlices[i];
   }
   for (const auto n : s.shape()) shape.push_back(n);
-  Tensor t = graph
-                 .cloneN(s, copies, debugContext,
-                         poplar::TensorCloneMethod::GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES,
-                         poplar::TensorCloneDuplicationMethod::DUPLICATE_BY_TILE_CONTIGUOUS_REGION)
-                 .reshape(shape);
+  Tensor t = graph.addVariable(s.elementType(), shape, debugContext);
+  const auto of_slice = graph.getTileMapping(s);
+  Graph::TileToTensorMapping mapping(of_slice.size());
+  for (std::size_t copy = 0; copy < copies; ++copy)
+    for (std::size_t tile = 0; tile < of_slice.size(); ++tile)
+      for (const auto& region : of_slice[tile])
+        mapping[tile].emplace_back(copy * s.numElements() + region.begin(),
+                                   copy * s.numElements() + region.end());
+  graph.setTileMapping(t, mapping);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto at = static_cast<unsigned>(order.size() - i + dims[order[i]]);
     t = t.dimRoll(0, at - 1).flatten(at - 1, at + 1);

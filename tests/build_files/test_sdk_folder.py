@@ -143,6 +143,10 @@ def test_popc_makes_files_that_programs_load(tmp_path: Path) -> None:
 
     assert "popc needs options of --help; got --fast. See" in refused("popc", "--fast")
     assert "popc needs a source; got none" in refused("popc")
+    for option in ("-S", "-c", "-E"):
+        assert f"popc needs no {option}: " in refused("popc", option)
+    assert "a name of --list-targets for -march" in refused("popc", "-march=native")
+    assert run("popc", "-march=ipu2", *options, tmp_path / "double.cpp") == ""
     assert "static assertion failed" in refused(
         "popc", "-DTWO=3", "-I", library, tmp_path / "double.cpp"
     )

@@ -88,32 +88,28 @@ def infeed_over_replicas() -> Any:
 def infeed_shorter_than_the_loop_over_replicas() -> Any:
     """Each batch has to be taken by both replicas before the ring has room for the next."""
     devices = mesh(2, names=("r",))
-    infeed = ipu.Infeed(
-        numbers(6, 4, 3),
-        sharding=NamedSharding(devices, PartitionSpec("r")),
-        prefetch_depth=1,
-        timeout=60,
-    )
+    split = PartitionSpec("r")
+
+    def feed(sharding: NamedSharding | None) -> ipu.Infeed:
+        return ipu.Infeed(numbers(6, 4, 3), sharding=sharding, prefetch_depth=1, timeout=60)
+
+    infeed = feed(NamedSharding(devices, split))
     outfeed = ipu.Outfeed("all")
 
     def body(carry: Any, batch: Any) -> Any:
         carry = 0.5 * carry + batch.sum(axis=0)  # a collective between two batches
         return carry, carry
 
-    def loop(carry: Any) -> Any:
-        return ipu.repeat(6, body, carry, infeed=infeed, outfeed=outfeed)
+    run = jax.jit(lambda c: ipu.repeat(6, body, c, infeed=infeed, outfeed=outfeed))
+    carry = jax.block_until_ready(run(jnp.zeros(3)))
+    parts = feed(None)
 
     def local(carry: Any) -> Any:
         """No collective: one replica may be at the end before the other begins."""
-        return ipu.repeat(6, lambda c, batch: 0.5 * c + batch.sum(axis=0), carry, infeed=infeed)
+        return ipu.repeat(6, lambda c, batch: 0.5 * c + batch.sum(axis=0), carry, infeed=parts)
 
-    carry = jax.block_until_ready(jax.jit(loop)(jnp.zeros(3)))
-    infeed.restart()
-    split = PartitionSpec("r")
-    apart = jax.shard_map(
-        local, mesh=devices, in_specs=split, out_specs=split, check_vma=False
-    )
-    return carry, outfeed.dequeue(), jax.jit(apart)(jnp.zeros((2 * 3)))
+    apart = jax.shard_map(local, mesh=devices, in_specs=split, out_specs=split)
+    return carry, outfeed.dequeue(), jax.jit(apart)(jnp.zeros(6))
 
 
 @program

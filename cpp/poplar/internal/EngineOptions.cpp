@@ -51,6 +51,8 @@ EngineOptions engineOptionsAlone(const OptionFlags& options) {
     if (name == "debug.outOfMemory") found.refuses_too_large = isFirst(name, value, "error", "log");
     if (name == "debug.floatPointOpException")
       found.float_exceptions = isFirst(name, value, "true", "false");
+    if (name == "autoReport.streamAtEachRun")
+      found.reports_each_run = isFirst(name, value, "true", "false");
     if (name == "debug.instrument" || name == "debug.instrumentCompute")
       found.records_runs = found.records_runs && isFirst(name, value, "true", "false");
   }

@@ -10,6 +10,7 @@ struct EngineOptions {
   OptionFlags flags;               ///< all, with those of POPLAR_ENGINE_OPTIONS on top
   bool refuses_too_large = false;  ///< debug.outOfMemory = error
   bool float_exceptions = false;   ///< debug.floatPointOpException
+  bool reports_each_run = true;    ///< autoReport.streamAtEachRun
   bool records_runs = true;        ///< false by debug.instrument or debug.instrumentCompute = false
 };
 

@@ -172,9 +172,8 @@ Tensor createPlannedSlices(poplar::Graph& graph, const poplar::Type& type, std::
       for (std::size_t i = 0; i < lookups;) {
         const std::size_t lookup = i / lookup_part;
         const std::size_t row = (i - lookup * lookup_part) / second_part;
-        const std::size_t end =
-            std::min({lookups, (lookup + 1) * lookup_part,
-                      lookup * lookup_part + (row + 1) * second_part});
+        const std::size_t end = std::min(
+            {lookups, (lookup + 1) * lookup_part, lookup * lookup_part + (row + 1) * second_part});
         runs.add(p.tileOf(group, lookup, row, at / column_part),
                  (end - i) * (by_column ? 1 : columns));
         i = end;

@@ -29,8 +29,8 @@ Tensor SliceOffsets::prepared(poplar::Graph& graph, const Tensor& offsets,
     const Tensor column = offsets.slice(i, i + 1, dim).reinterpret(poplar::UNSIGNED_INT);
     expr::Any good = expr::_1 <= expr::Const(last_[i]);
     if (options_.has_padding_index) good = good || expr::_1 == expr::Const(limits_[i]);
-    const expr::Any what = remaps ? expr::Any(expr::Select(expr::_1, expr::Const(0U), good))
-                                  : expr::Any(!good);
+    const expr::Any what =
+        remaps ? expr::Any(expr::Select(expr::_1, expr::Const(0U), good)) : expr::Any(!good);
     made.push_back(map(graph, what, {column}, prog, debugContext));
   }
   const Tensor all = poplar::concat(made, dim);

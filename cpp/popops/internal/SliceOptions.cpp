@@ -50,18 +50,19 @@ SliceOptions sliceOptions(const poplar::OptionFlags& options) {
       {"usedForSlice", OptionHandler::createWithBool(made.used_for_slice)},
       {"usedForUpdate", OptionHandler::createWithBool(made.used_for_update)},
       {"operationForUpdate",
-       poplibs::createOptionalEnumHandler(made.update,
-                                          std::map<std::string, Operation>{
-                                              {"add", Operation::ADD}, {"max", Operation::MAX}})},
-      {"partialType", poplibs::createOptionalEnumHandler(
-                          made.partial_type, std::map<std::string, poplar::Type>{
-                                                 {"half", poplar::HALF}, {"float", poplar::FLOAT}})},
+       poplibs::createOptionalEnumHandler(
+           made.update,
+           std::map<std::string, Operation>{{"add", Operation::ADD}, {"max", Operation::MAX}})},
+      {"partialType",
+       poplibs::createOptionalEnumHandler(
+           made.partial_type,
+           std::map<std::string, poplar::Type>{{"half", poplar::HALF}, {"float", poplar::FLOAT}})},
       {"availableMemoryProportion",
        OptionHandler::createWithDouble(made.memory_proportion, 0, true, 1)},
       {"indicesDistribution",
-       OptionHandler::createWithEnum(made.all_indices_equal,
-                                     std::map<std::string, bool>{{"uniform", false},
-                                                                 {"onePoint", true}})},
+       OptionHandler::createWithEnum(
+           made.all_indices_equal,
+           std::map<std::string, bool>{{"uniform", false}, {"onePoint", true}})},
       {"planMinimisationTarget", ignored()},  // of SDK 1: memory or cycles
       {"indicesAreSorted", OptionHandler::createWithBool(made.indices_are_sorted)},
       {"internal.alwaysIncludeBaseRearrangementCost", ignored()},

@@ -25,9 +25,9 @@ struct SliceOptions {
   std::map<std::string, std::size_t> constraints;
 
   // Of slices and updates.
-  bool validates_indices = false;    ///< an index outside ends the run
-  bool remaps_to_zero = false;       ///< an index outside is read as 0
-  bool has_padding_index = false;    ///< the table's size is an index: of zeros, and not updated
+  bool validates_indices = false;  ///< an index outside ends the run
+  bool remaps_to_zero = false;     ///< an index outside is read as 0
+  bool has_padding_index = false;  ///< the table's size is an index: of zeros, and not updated
 };
 
 /// Throws invalid_option for options that neither has, and for wrong values.

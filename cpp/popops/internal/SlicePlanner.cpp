@@ -74,8 +74,7 @@ class Estimator {
     const std::size_t workers = target_.getNumWorkerContexts();
     const std::size_t each = ceilDiv(share.lookups, workers);
     const double part = partOf(static_cast<double>(share.rows));
-    const std::size_t base_bytes =
-        std::max(p.lookups > 1 ? table_bytes : 0, share.moved_bytes);
+    const std::size_t base_bytes = std::max(p.lookups > 1 ? table_bytes : 0, share.moved_bytes);
     Estimate made;
     made.cycles = exchange(base_bytes) +
                   compute(SliceWork::kRead, share, each, static_cast<double>(each) * part);
@@ -86,14 +85,13 @@ class Estimator {
     const std::size_t second = ceilDiv(share.lookups, p.rows);
     const std::size_t row_bytes = share.elements * bytes_ * share.groups;
     const std::size_t second_each = ceilDiv(second, workers);
-    made.cycles += exchange(p.rows * second * row_bytes) +
-                   compute(SliceWork::kRead, share, second_each,
-                           static_cast<double>(second_each) * part);
+    made.cycles +=
+        exchange(p.rows * second * row_bytes) +
+        compute(SliceWork::kRead, share, second_each, static_cast<double>(second_each) * part);
     const std::size_t first_bytes = share.lookups * row_bytes;
-    made.temporary_bytes =
-        std::max(made.temporary_bytes + static_cast<double>(first_bytes),
-                 static_cast<double>(first_bytes + p.rows * second * row_bytes +
-                                     second * kIndexBytes * share.groups));
+    made.temporary_bytes = std::max(made.temporary_bytes + static_cast<double>(first_bytes),
+                                    static_cast<double>(first_bytes + p.rows * second * row_bytes +
+                                                        second * kIndexBytes * share.groups));
     return made;
   }
 
@@ -115,8 +113,7 @@ class Estimator {
     const std::size_t partials = share.rows * share.elements * share.groups;
     const auto per_cycle = static_cast<double>(target_.getVectorWidth(poplar::FLOAT));
     const auto own = static_cast<double>(ceilDiv(partials, p.lookups));
-    made.cycles += static_cast<double>(partials) / per_cycle +
-                   exchange(partials * kPartialBytes) +
+    made.cycles += static_cast<double>(partials) / per_cycle + exchange(partials * kPartialBytes) +
                    own * static_cast<double>(p.lookups) / per_cycle + own / per_cycle;
     made.temporary_bytes += 2 * static_cast<double>(partials * kPartialBytes);
     return made;
@@ -186,15 +183,15 @@ SlicePartition choosePartition(const poplar::Target& target, const SliceTable& t
   };
   for (std::size_t g : splits(options, "groupSplit", table.groups, tiles)) {
     p.groups = g;
-    for (std::size_t c : splits(options, "unslicedDimSplit", ceilDiv(table.elements, p.grain),
-                                tiles / g)) {
+    for (std::size_t c :
+         splits(options, "unslicedDimSplit", ceilDiv(table.elements, p.grain), tiles / g)) {
       p.columns = c;
       // Parts of less than two rows are not worth their second stage.
       for (std::size_t r : splits(options, "slicedDimSplit", table.entries,
                                   std::min(ceilDiv(table.entries, 2), tiles / (g * c)))) {
         p.rows = r;
-        for (std::size_t l : splits(options, "lookupSplit", may_split_lookups ? lookups : 1,
-                                    tiles / (g * c * r))) {
+        for (std::size_t l :
+             splits(options, "lookupSplit", may_split_lookups ? lookups : 1, tiles / (g * c * r))) {
           p.lookups = l;
           consider();
         }

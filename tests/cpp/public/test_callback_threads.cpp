@@ -69,17 +69,22 @@ struct Looping {
   }
 };
 
-/// Gives each replica its number, and adds 10 to it once all have come.
-void connect(Engine& engine, Meeting& meeting) {
+/// Adds 10 to what each replica gives, once all have come.
+void connectFunctions(Engine& engine, Meeting& meeting) {
   for (unsigned i = 0; i < kReplicas; ++i) {
-    engine.connectStreamToCallback("in", i,
-                                   [i](void* p) { *static_cast<float*>(p) = static_cast<float>(i); });
-    engine.connectHostFunction(
-        "f", i, [&](ArrayRef<const void*> ins, ArrayRef<void*> outs) {
-          if (!meeting.wait()) throw std::runtime_error("the others did not come");
-          *static_cast<float*>(outs[0]) = *static_cast<const float*>(ins[0]) + 10;
-        });
+    engine.connectHostFunction("f", i, [&](ArrayRef<const void*> ins, ArrayRef<void*> outs) {
+      if (!meeting.wait()) throw std::runtime_error("the others did not come");
+      *static_cast<float*>(outs[0]) = *static_cast<const float*>(ins[0]) + 10;
+    });
   }
+}
+
+/// And gives each its number.
+void connect(Engine& engine, Meeting& meeting) {
+  for (unsigned i = 0; i < kReplicas; ++i)
+    engine.connectStreamToCallback(
+        "in", i, [i](void* p) { *static_cast<float*>(p) = static_cast<float>(i); });
+  connectFunctions(engine, meeting);
 }
 
 }  // namespace
@@ -120,9 +125,8 @@ TEST(without_workers_the_engines_thread_calls_in_every_mode) {
   const auto here = std::this_thread::get_id();
   bool is_here = true;
   for (unsigned i = 0; i < kReplicas; ++i) {
-    engine.connectStreamToCallback("in", i, [&](void*) {
-      is_here = is_here && std::this_thread::get_id() == here;
-    });
+    engine.connectStreamToCallback(
+        "in", i, [&](void*) { is_here = is_here && std::this_thread::get_id() == here; });
     engine.connectHostFunction("f", i, [](ArrayRef<const void*>, ArrayRef<void*>) {});
   }
   engine.run();
@@ -133,9 +137,10 @@ TEST(a_block_that_is_broadcast_is_made_once_for_all_threads) {
   Looping program(ReplicatedStreamMode::BROADCAST);
   Meeting meeting;
   Engine engine = program.start(kThreads);
-  connect(engine, meeting);
+  connectFunctions(engine, meeting);
   unsigned made = 0;
-  engine.connectStreamToCallback("in", [&](void* p) { *static_cast<float*>(p) = static_cast<float>(++made); });
+  engine.connectStreamToCallback(
+      "in", [&](void* p) { *static_cast<float*>(p) = static_cast<float>(++made); });
   engine.run();
   CHECK_EQ(made, 4u);
   CHECK(Looping::read(engine) == (std::vector<float>{50, 50, 50}));

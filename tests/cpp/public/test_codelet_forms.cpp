@@ -379,6 +379,37 @@ class Ids : public poplar::MultiVertex {
   std::filesystem::remove_all(folder);
 }
 
+TEST(what_an_edge_points_to_is_its_vector) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/Vertex.hpp>
+    using namespace poplar;
+    float last(const Vector<float>& values) { return values[values.size() - 1]; }
+    class Pointers : public Vertex {
+     public:
+      Input<Vector<float>> in;
+      Vector<Input<Vector<float>>> rows;
+      Output<Vector<float>> out;
+      bool compute() {
+        Vector<float>& to = *out;
+        for (unsigned i = 0; i < (*in).size(); ++i) to[i] = 2 * (*in)[i];
+        to[(*out).size() - 1] = last(*in) + (*rows[1])[0];
+        return true;
+      }
+    };)src");
+  const Tensor in = f.constant<float>({2}, {4, 5});
+  const Tensor out = f.graph.addVariable(FLOAT, {3});
+  f.graph.setTileMapping(out, 1);
+  const ComputeSet cs = f.graph.addComputeSet();
+  const VertexRef v = f.graph.addVertex(cs, "Pointers", {{"in", in}, {"out", out}});
+  f.graph.setFieldSize(v["rows"], 2);
+  f.graph.connect(v["rows"][0], in);
+  f.graph.connect(v["rows"][1], in.slice(1, 2));
+  f.graph.setTileMapping(v, 1);
+  f.prog.add(Execute(cs));
+  CHECK(f.run(out) == (std::vector<float>{8, 10, 10}));
+}
+
 TEST(edges_have_arrows) {
   Fixture f;
   add(f, R"src(

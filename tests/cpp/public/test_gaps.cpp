@@ -127,7 +127,6 @@ TEST(targets_are_divided_and_say_how_links_are_used) {
   CHECK_THROWS(target.createVirtualTarget(3, 4), "createVirtualTarget");
   CHECK(target.getIpuLinkConfiguration() == IpuLinkConfiguration::Default);
   CHECK(target.getIpuLinkTopology() == IpuLinkTopology::Mesh);
-  CHECK_THROWS(target.getFpIctlRegIndex(), "registers");
   CHECK_THROWS(target.getTileHostExchangeXB(0), "exchange blocks");
 }
 

@@ -128,6 +128,16 @@ TEST(behaviour_of_floats_is_modified_and_restored) {
   setFloatingPointBehaviour(f.graph, f.prog, {false, false, false, false, false});
   const Tensor saved =
       getAndModifyFloatingPointBehaviour(f.graph, f.prog, {}, {false, false, false, false, true});
+  // A tile's control register, for each tile.
+  CHECK_EQ(f.graph.getTarget().getFpIctlRegIndex(), 0x20u);
+  CHECK_EQ(f.graph.getTarget().makeFpIctlValue(true, false, true, false, false), 5u);
+  const unsigned nanoo = f.graph.getTarget().makeFpIctlValue(false, false, false, false, true);
+  const Tensor on = getAndModifyFloatingPointBehaviour(
+      f.graph, f.prog, {false, false, false, false, false}, {false, false, false, false, false});
+  CHECK_EQ(on.numElements(), f.graph.getTarget().getNumTiles());
+  std::vector<unsigned> bits(on.numElements());
+  CHECK(f.graph.getConstantValue(on, bits.data()));
+  for (const unsigned b : bits) CHECK_EQ(b, nanoo);
   const Tensor big = f.constant<float>({1}, {1e6F});
   const Tensor nan =
       popops::map(f.graph, popops::expr::Cast(popops::expr::_1, HALF), {big}, f.prog);

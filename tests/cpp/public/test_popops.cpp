@@ -394,6 +394,54 @@ TEST(scatters_combine_windows_by_a_function) {
   }
 }
 
+TEST(scales_that_are_no_halves_multiply_in_float) {
+  std::mt19937 random(11);
+  const auto a = randomFloats(random, 200), b = randomFloats(random, 200);
+  using Form = popops::ScaledAddSpecialisation;
+  for (const float scale : {0.5f, 0.1f, -3.3f, 0.0f}) {
+    for (const char* tolerance : {"1e-6", "0.01"}) {
+      const OptionFlags options{{"scaleFloatToHalfTolerance", tolerance}};
+      Fixture f;
+      const Tensor A = f.constant<float>({200}, a, HALF), B = f.constant<float>({200}, b, HALF);
+      const Tensor s = f.constant<float>({}, {scale}), two = f.constant<float>({}, {0.75f});
+      std::vector<Tensor> made;
+      for (int i = 0; i < 6; ++i) {
+        made.push_back(f.graph.clone(A));
+        f.prog.add(Copy(A, made.back()));
+      }
+      popops::scaledAddTo(f.graph, made[0], B, scale, f.prog, {}, options);
+      popops::scaledAddTo(f.graph, made[1], B, s, f.prog, {}, options);
+      popops::scaledSubtractFrom(f.graph, made[2], B, -scale, f.prog, {}, options);
+      popops::scaledSubtractFrom(f.graph, made[3], B, s, f.prog, {}, options);
+      popops::scaledAddTo(f.graph, made[4], 0.75f, B, scale, f.prog, Form::DEFAULT, {}, options);
+      popops::scaledAddTo(f.graph, made[5], two, B, s, f.prog, {}, options);
+      made.insert(made.end(), {A, B});
+      const auto got = f.run(popops::cast(f.graph, concat(made), FLOAT, f.prog));
+      const auto half = [&](float x) {
+        std::uint16_t bits = 0;
+        copyFloatToDeviceHalf(f.graph.getTarget(), &x, &bits, 1);
+        copyDeviceHalfToFloat(f.graph.getTarget(), &bits, &x, 1);
+        return x;
+      };
+      const bool is_half = tolerance[0] == '0' || half(scale) == scale;
+      const float used = is_half ? half(scale) : scale;
+      for (std::size_t i = 0; i < 200; ++i) {
+        const float x = got[6 * 200 + i], y = got[7 * 200 + i];
+        const float sum = half(x + half(used * y)), rest = half(x - half(used * y));
+        const float both =
+            is_half ? half(half(0.75f * x) + half(used * y)) : half(0.75f * x + used * y);
+        const float wanted[] = {sum, sum, sum, rest, both, both};
+        for (std::size_t form = 0; form < 6; ++form) CHECK_EQ(got[form * 200 + i], wanted[form]);
+      }
+    }
+  }
+  Fixture f;
+  const Tensor A = f.constant<float>({2}, {1, 2}, HALF);
+  CHECK_THROWS(popops::scaledAddTo(f.graph, A, A, 1.0f, f.prog, {}, {{"colour", "red"}}),
+               "unknown option");
+  CHECK_THROWS(popops::scaledAddTo(f.graph, A, A, A, f.prog), "one element");
+}
+
 TEST(slices_at_constant_offsets) {
   Fixture f;
   const Tensor t = f.constant<float>({3, 2}, {1, 2, 3, 4, 5, 6});

@@ -175,7 +175,20 @@ TEST(engines_leave_reports_where_they_are_asked_to) {
   std::remove(file.c_str());
   { const Profiled p({{"autoReport.directory", folder}}); }
   CHECK_THROWS(pva::openReport(file), "cannot be read");
-  { const Profiled p({{"autoReport.all", "true"}, {"autoReport.directory", folder}}); }
+  {
+    Profiled p({{"autoReport.all", "true"}, {"autoReport.directory", folder}});
+    CHECK_EQ(pva::openReport(file).execution().runs().size(), 2U);  // while the engine lives
+    p.engine.run(0);
+    CHECK_EQ(pva::openReport(file).execution().runs().size(), 3U);
+  }
+  CHECK_EQ(pva::openReport(file).execution().runs().size(), 3U);
+  {
+    Profiled p({{"autoReport.all", "true"},
+                {"autoReport.directory", folder},
+                {"autoReport.streamAtEachRun", "false"}});
+    CHECK_EQ(pva::openReport(file).execution().runs().size(), 0U);
+    CHECK_EQ(pva::openReport(file).compilation().target().numTiles(), 16U);
+  }
   const auto report = pva::preview::openReport(file);
   CHECK_EQ(report.execution().runs().size(), 2U);
   CHECK_EQ(report.compilation().target().numTiles(), 16U);
