@@ -18,7 +18,8 @@ void replicatedAllReduceWithOutput(poplar::Graph& graph, const poplar::Tensor& d
                                    IPUJAX_COLLECTIVE_TAIL);
 void replicatedAllReduceInPlace(poplar::Graph& graph, poplar::Tensor& data, CollectiveOperator op,
                                 IPUJAX_COLLECTIVE_TAIL);
-/// Replica j gets part j of the combination of tensors of rank 1, padded with zeros. Throws
+/// Replica j gets part j of the combination of tensors of rank 1, padded with zeros; where a
+/// replica has several IPUs, part j of the elements on each, in the order of the IPUs. Throws
 /// poplibs_error for another rank.
 poplar::Tensor replicatedReduceScatter(poplar::Graph& graph, const poplar::Tensor& toReduce,
                                        CollectiveOperator op, IPUJAX_COLLECTIVE_TAIL);

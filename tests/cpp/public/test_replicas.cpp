@@ -6,6 +6,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 #include <popops/Cast.hpp>
+#include <popops/Collectives.hpp>
 #include <popops/ElementWise.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -206,6 +207,31 @@ TEST(replicas_meet_in_collectives_and_copies) {
     CHECK_EQ(summed[i], from[e] + from[e + kElements] + from[e + 2 * kElements]);
     CHECK_EQ(copied[(i + kElements) % from.size()], from[i]);
   }
+}
+
+TEST(reduce_scatter_gives_parts_of_each_ipu) {
+  constexpr unsigned kTiles = 2, kIpus = 2;
+  Device device = Fixture::modelOf(kTiles, kReplicas * kIpus);
+  Graph graph(device, replication_factor(kReplicas));
+  const Tensor x = graph.addVariable(UNSIGNED_INT, {6});
+  // IPU 0 has elements 1 to 5, IPU 1 element 0.
+  graph.setTileMapping(x.slice(1, 3), 1);
+  graph.setTileMapping(x.slice(3, 6), 0);
+  graph.setTileMapping(x.slice(0, 1), kTiles);
+  graph.setInitialValue(x, ArrayRef<unsigned>({10, 11, 12, 13, 14, 15}));
+  Sequence prog;
+  const Tensor out = popops::replicatedReduceScatter(graph, x, popops::Operation::ADD, prog);
+  CHECK(out.shape() == (std::vector<std::size_t>{3}));
+  const auto mapping = graph.getTileMapping(out);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const auto& interval : mapping[tile])
+      CHECK_EQ(tile / kTiles, interval.begin() < 2 ? 0u : 1u);
+  graph.createHostRead("out", out);
+  Engine engine(graph, prog);
+  engine.loadAndRun(device);
+  std::vector<unsigned> got(3 * kReplicas);
+  engine.readTensor("out", got.data(), got.data() + got.size());
+  CHECK(got == (std::vector<unsigned>{33, 36, 30, 39, 42, 0, 45, 0, 0}));
 }
 
 TEST(an_error_of_one_replica_ends_the_run_and_the_next_one_works) {
