@@ -3,10 +3,12 @@
 #include <cmath>
 #include <string>
 
+#include "poplin/internal/VertexCycles.hpp"
 #include "popops/Cast.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Fill.hpp"
 #include "popops/Reduce.hpp"
+#include "popops/internal/Map.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
@@ -24,6 +26,7 @@ using popops::expr::_1;
 using popops::expr::_2;
 using popops::expr::_3;
 using popops::expr::Any;
+using popops::expr::Cast;
 using popops::expr::Const;
 using popops::expr::Max;
 using popops::expr::Rsqrt;
@@ -64,12 +67,12 @@ std::vector<std::size_t> allButChannels(const Tensor& acts) {
 
 Type wider(const Type& a, const Type& b) { return a == poplar::FLOAT ? a : b; }
 
-/// The means over the channels' elements, here and on other replicas.
+/// Sums over the channels' elements, here and on other replicas, and their means.
 class Means {
  public:
   Means(Graph& graph, const Tensor& acts, const Type& partials, Sequence& prog,
         const DebugContext& debug)
-      : graph_(graph), type_(wider(acts.elementType(), partials)), prog_(prog), debug_(debug) {
+      : graph_(graph), partials_(wider(acts.elementType(), partials)), prog_(prog), debug_(debug) {
     count_ = static_cast<double>(acts.numElements() / acts.dim(1));
   }
   void distribute(const DistributedNormReduceCallback& callback, unsigned normSize,
@@ -83,21 +86,32 @@ class Means {
     group_ = normSize / static_cast<unsigned>(batch);
     count_ *= group_;
   }
-  Tensor sum(const Tensor& t, Operation op) {
-    return popops::reduce(graph_, t, type_, allButChannels(t), op, prog_, {debug_, "sum"});
+  Tensor sum(const Tensor& t, Operation op) const { return reduce(t, partials_, op, "sum"); }
+  /// Sums over all replicas' elements, of which this has the share of its own: the reduction scales
+  /// what it writes.
+  Tensor share(const Tensor& t, const Type& type, Operation op) const {
+    const Tensor scale =
+        graph_.addConstant(poplar::FLOAT, {}, static_cast<float>(1 / count_), {debug_, "scale"});
+    graph_.setTileMapping(scale, 0);
+    return reduce(t, type, {op, false, scale}, "mean");
   }
-  /// Sums to means, in place of the caller's.
-  std::vector<Tensor> of(std::vector<Tensor> sums) {
-    for (auto& sum : sums)
-      popops::mapInPlace(graph_, _1 * static_cast<float>(1 / count_), {sum}, prog_,
-                         {debug_, "mean"});
-    return group_ > 1 ? callback_(graph_, sums, prog_, group_, {debug_, "allReduce"}, {}) : sums;
+  /// Of shares.
+  std::vector<Tensor> of(const std::vector<Tensor>& shares) const {
+    return group_ > 1 ? callback_(graph_, shares, prog_, group_, {debug_, "allReduce"}, {})
+                      : shares;
   }
+  const Type& partials() const { return partials_; }
   double count() const { return count_; }
 
  private:
+  Tensor reduce(const Tensor& t, const Type& type, popops::ReduceParams params,
+                const char* name) const {
+    return popops::reduce(graph_, t, type, allButChannels(t), std::move(params), prog_,
+                          {debug_, name});
+  }
+
   Graph& graph_;
-  Type type_;
+  Type partials_;
   Sequence& prog_;
   DebugContext debug_;
   DistributedNormReduceCallback callback_;
@@ -105,31 +119,42 @@ class Means {
   double count_;
 };
 
-std::pair<Tensor, Tensor> statistics(Graph& graph, const Tensor& acts, float eps, Sequence& prog,
-                                     bool unbiased, bool stable, Means& means,
-                                     const DebugContext& debug) {
-  const Type type = acts.elementType();
-  Tensor mean, variance;
-  if (stable) {
-    mean = means.of({means.sum(acts, Operation::ADD)})[0];
-    const Tensor rounded = perChannel(graph, mean, acts, prog, debug, "normStatistics");
-    const Tensor centred = popops::sub(graph, acts, rounded, prog, {debug, "centred"});
-    variance = means.of({means.sum(centred, Operation::SQUARE_ADD)})[0];
-  } else {
-    const auto both =
-        means.of({means.sum(acts, Operation::ADD), means.sum(acts, Operation::SQUARE_ADD)});
-    mean = both[0];
-    variance =
-        popops::map(graph, Max(_2 - Square(_1), Const(0.0f)), both, prog, {debug, "variance"});
-  }
+/// One over the deviation, from the mean and the mean of squares or, where `stable`, the variance.
+/// Source: poplin/codelets/InverseStdDeviation.cpp of PopLibs, which adds epsilon before it scales.
+Tensor inverseDeviation(Graph& graph, const Tensor& mean, const Tensor& power, const Type& type,
+                        float eps, bool unbiased, bool stable, const Means& means, Sequence& prog,
+                        const DebugContext& debug) {
   const double n = means.count();
   const auto factor = static_cast<float>(unbiased && n > 1 ? n / (n - 1) : 1);
-  const Tensor inverse =
-      popops::map(graph, Rsqrt(_1 * factor + Const(eps)), {variance}, prog, {debug, "invStdDev"});
-  const auto rounded = [&](const Tensor& t) {
-    return t.elementType() == type ? t : popops::cast(graph, t, type, prog, {debug, "cast"});
+  const Any wide_mean{Cast(_1, poplar::FLOAT)}, wide_power{Cast(_2, poplar::FLOAT)};
+  const Any variance = stable ? wide_power : Any(wide_power - Square(wide_mean));
+  const Any inverse{Rsqrt((Max(variance, Const(0.0f)) + Const(eps)) * Const(factor))};
+  const Tensor made = graph.clone(type, mean, {debug, "invStdDev"});
+  const auto cycles = [&graph, grain = graph.getTarget().getVectorWidth(type)](std::uint64_t n) {
+    return inverseStdDeviationCycles(n, grain, graph.getTarget().getNumWorkerContexts());
   };
-  return {rounded(mean), rounded(inverse)};
+  popops::internal::mapWithOutputs(graph, {Cast(inverse, type)}, {mean, power}, {made}, prog,
+                                   {debug, "invStdDev"}, cycles);
+  return made;
+}
+
+std::pair<Tensor, Tensor> statistics(Graph& graph, const Tensor& acts, float eps, Sequence& prog,
+                                     bool unbiased, bool stable, const Means& means,
+                                     const DebugContext& debug) {
+  const Type type = acts.elementType();
+  const Tensor sums = means.share(acts, type, Operation::ADD);
+  std::vector<Tensor> both;
+  if (stable) {
+    const Tensor mean = means.of({sums})[0];
+    const Tensor centred =
+        popops::sub(graph, acts, perChannel(graph, mean, acts, prog, debug, "normStatistics"), prog,
+                    {debug, "centred"});
+    both = {mean, means.of({means.share(centred, means.partials(), Operation::SQUARE_ADD)})[0]};
+  } else {
+    both = means.of({sums, means.share(acts, means.partials(), Operation::SQUARE_ADD)});
+  }
+  return {both[0], inverseDeviation(graph, both[0], both[1], type, eps, unbiased, stable, means,
+                                    prog, debug)};
 }
 
 /// Of channels without elements: a mean of 0, a variance of 0.
@@ -145,12 +170,12 @@ std::pair<Tensor, Tensor> statisticsOfNothing(Graph& graph, const Tensor& acts, 
 }
 
 Tensor statisticsGradients(Graph& graph, const Tensor& whitened, const Tensor& grads,
-                           const Tensor& inverse, Sequence& prog, Means& means,
+                           const Tensor& inverse, Sequence& prog, const Means& means,
                            const DebugContext& debug) {
   const char* name = "normStatisticsGradients";
   const Tensor product = popops::mul(graph, grads, whitened, prog, {debug, "product"});
-  const auto both =
-      means.of({means.sum(grads, Operation::ADD), means.sum(product, Operation::ADD)});
+  const auto both = means.of({means.share(grads, means.partials(), Operation::ADD),
+                              means.share(product, means.partials(), Operation::ADD)});
   const auto expanded = [&](const Tensor& t) {
     return perChannel(graph, t, grads, prog, debug, name);
   };

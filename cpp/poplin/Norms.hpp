@@ -32,8 +32,9 @@ std::pair<poplar::Tensor, poplar::Tensor> createNormParams(
 
 /// The mean and 1 / sqrt(variance + eps) of each channel, [C] of the activations' type. The
 /// variance is mean(x^2) - mean(x)^2 or, where the algorithm is `stable`, mean((x - mean(x))^2);
-/// the unbiased one divides by one element less. Both are 0 where there are no elements. Sums are
-/// kept in partialsType, or in the activations' type where that is wider.
+/// for an unbiased estimate of n elements, variance + eps is scaled by n / (n - 1), as PopLibs
+/// does. Both are 0 where there are no elements. Means of squares are kept in partialsType, or in
+/// the activations' type where that is wider.
 std::pair<poplar::Tensor, poplar::Tensor> normStatistics(
     poplar::Graph& graph, const poplar::Tensor& actsUngrouped, float eps,
     poplar::program::Sequence& prog, bool unbiasedVarEstimate, bool stableAlgo = false,

@@ -147,6 +147,15 @@ double castCycles(std::uint64_t elements, std::uint64_t in_size, std::uint64_t o
   return workers * (26 + real(ceilDiv(per_worker * widest, 8)));
 }
 
+double inverseStdDeviationCycles(std::uint64_t elements, std::uint64_t grain, unsigned workers) {
+  const std::uint64_t grains = ceilDiv(elements, grain);
+  const std::uint64_t vertices =
+      std::clamp<std::uint64_t>(grains / 2, 1, std::max<std::uint64_t>(1, workers));
+  const std::uint64_t share = std::min(elements, ceilDiv(grains, vertices) * grain);
+  constexpr double kPerPair = 3 + 2;  // multiply, add and subtract a pair; roots one by one
+  return kLaunch + workers * (6 + 4 + kPerPair * real(ceilDiv(share, 2)));
+}
+
 double ampVertexCycles(std::uint64_t rows, bool float_partials) {
   VertexWork work(ipujax::engine::machineByName("bow").worker_contexts);
   work.rows = rows;

@@ -45,6 +45,11 @@ double reduceAddCycles(std::uint64_t outputs, std::uint64_t depth, bool half_par
 double castCycles(std::uint64_t elements, std::uint64_t in_size, std::uint64_t out_size,
                   unsigned workers);
 
+/// Of vertices InverseStdDeviation on a tile with `elements` of a vector: a worker's share are
+/// grains of `grain` elements, two at least (poplinCycleEstimators.cpp, and computeInvStdDev of
+/// Norms.cpp).
+double inverseStdDeviationCycles(std::uint64_t elements, std::uint64_t grain, unsigned workers);
+
 /// One AMP vertex with 16 x 16 half weights in interleaved memory over `rows` rows: the case that
 /// was measured on hardware (tessellate-ipu, notebook "IPU Peak Flops").
 double ampVertexCycles(std::uint64_t rows, bool float_partials = false);

@@ -9,7 +9,9 @@
 #include "poplin/Norms.hpp"
 #include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Fused.hpp"
+#include "popops/Reduce.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "poputil/Util.hpp"
 
 /// Cycles of popnn's vertices against the formulas of PopLibs' popnnCycleEstimators.cpp.
 namespace {
@@ -99,6 +101,44 @@ TEST(norms_are_applied_in_about_the_cycles_of_poplibs) {
           const double found = popnn::internal::costOfProgram(*prog).compute_cycles;
           CHECK(found > 0.5 * wanted);
           CHECK(found < 1.5 * wanted);
+        }
+      }
+}
+
+/// Reductions that scale what they write, and one vertex InverseStdDeviation for each worker: 6 +
+/// the sum over its regions of 4 + 5 for each pair of elements.
+TEST(norm_statistics_have_the_cycles_of_poplibs) {
+  for (const bool half : {false, true})
+    for (const bool stable : {false, true})
+      for (const std::size_t channels : {1, 3, 16, 64, 256, 1600}) {
+        poplar::Graph graph{poplar::Target::createIPUTarget(1, 4, "ipu2")};
+        const auto type = half ? poplar::HALF : poplar::FLOAT;
+        const auto acts = graph.addVariable(type, {2, channels, 8},
+                                            poplar::VariableMappingMethod::LINEAR, "acts");
+        poplar::program::Sequence statistics, sums;
+        const auto inverse =
+            poplin::normStatistics(graph, acts, 1e-3f, statistics, false, stable).second;
+        const auto scale = graph.addConstant(poplar::FLOAT, {}, 0.5f);
+        graph.setTileMapping(scale, 0);
+        popops::reduce(graph, acts, type, {0, 2}, {popops::Operation::ADD, false, scale}, sums);
+        popops::reduce(graph, acts, poplar::FLOAT, {0, 2},
+                       {popops::Operation::SQUARE_ADD, false, scale}, sums);
+        std::uint64_t worst = 0;
+        const unsigned grain = graph.getTarget().getVectorWidth(type);
+        for (const auto& regions : graph.getTileMapping(inverse))
+          for (const auto& of_worker :
+               poputil::splitRegionsBetweenWorkers(graph.getTarget(), regions, grain, 2 * grain)) {
+            std::uint64_t cycles = 6;
+            for (const auto& region : of_worker) cycles += 4 + 5 * ((region.size() + 1) / 2);
+            worst = std::max(worst, cycles);
+          }
+        const double found = popnn::internal::costOfProgram(statistics).compute_cycles -
+                             popnn::internal::costOfProgram(sums).compute_cycles;
+        const double wanted = 11 + 6 * static_cast<double>(worst);
+        if (stable) {
+          CHECK(found > wanted);  // the mean is subtracted from the activations
+        } else {
+          CHECK_EQ(found, wanted);
         }
       }
 }

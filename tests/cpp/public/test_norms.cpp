@@ -39,7 +39,8 @@ struct Reference {
     for (std::size_t i = 0; i < x.size(); ++i)
       sums[statistic(i)] += (x[i] - m[statistic(i)]) * (x[i] - m[statistic(i)]);
     const auto count = static_cast<double>(x.size() / statistics);
-    for (auto& s : sums) s = 1 / std::sqrt(s / (unbiased && count > 1 ? count - 1 : count) + kEps);
+    const double scale = unbiased && count > 1 ? count / (count - 1) : 1;
+    for (auto& s : sums) s = 1 / std::sqrt((s / count + kEps) * scale);
     return sums;
   }
   std::vector<double> whitened(const std::vector<double>& x) const {
