@@ -4,11 +4,12 @@
 
 namespace poplar {
 
-/// A copy of the state of the generators, as poprand::setSeed sets it: UNSIGNED_INT [4]. An IPU has
-/// one for each worker of each tile; the model has one for the graph.
+/// The state of the generators of each worker of each tile, as poprand::setSeed sets it:
+/// UNSIGNED_INT [tiles, workers, 4]. The model draws from that of the first worker of the first
+/// tile; the others differ from it and are kept.
 Tensor getHwSeeds(Graph& graph, program::Sequence& prog, const DebugContext& debugContext = {});
-/// Takes such a copy back: what is drawn then is drawn again. Throws poplar_error for another
-/// shape.
+/// Sets that state: getHwSeeds then gives it back, and after seeds of getHwSeeds what was drawn
+/// then is drawn again. Throws poplar_error for another shape or type.
 void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog,
                 const DebugContext& debugContext = {});
 

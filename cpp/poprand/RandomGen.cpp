@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
 #include "poplar/RandomSeed.hpp"
 #include "poplar/exceptions.hpp"
+#include "popops/ElementWise.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
@@ -246,22 +248,53 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
 }  // namespace poprand
 
 namespace poplar {
+namespace {
+
+/// What the seeds of each worker of each tile differ in from those of the first, bit by bit.
+Tensor seedDifferences(Graph& graph) {
+  auto& hidden = graph.impl().hidden["poprand.seed_differences"];
+  if (!hidden) {
+    const std::size_t tiles = graph.getTarget().getNumTiles();
+    const std::size_t workers = graph.getTarget().getNumWorkerContexts();
+    const Tensor t = graph.addVariable(UNSIGNED_INT, {tiles, workers, 4}, "poprand/differences");
+    for (unsigned tile = 0; tile < tiles; ++tile) graph.setTileMapping(t[tile], tile);
+    std::vector<unsigned> values(t.numElements());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<unsigned>(i / 4) * 0x9e3779b9u;  // odd: each worker another number
+    graph.setInitialValue<unsigned>(t, values);
+    hidden = t;
+  }
+  return {&graph.impl(), hidden};
+}
+
+/// The first worker's, once for each worker.
+Tensor firstSeeds(Graph& graph, const Tensor& differences) {
+  return poprand::hiddenState(graph)
+      .reshape({1, 1, 4})
+      .broadcast(static_cast<unsigned>(differences.dim(0)), 0)
+      .broadcast(static_cast<unsigned>(differences.dim(1)), 1);
+}
+
+}  // namespace
 
 Tensor getHwSeeds(Graph& graph, program::Sequence& prog, const DebugContext& debugContext) {
-  const Tensor state = poprand::hiddenState(graph);
-  const Tensor copy = graph.clone(state, debugContext);
-  prog.add(program::Copy(state, copy));
-  return copy;
+  const Tensor differences = seedDifferences(graph);
+  return popops::bitwiseXor(graph, differences, firstSeeds(graph, differences), prog, debugContext);
 }
 
 void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog,
-                const DebugContext& /*debugContext*/) {
-  const Tensor state = poprand::hiddenState(graph);
-  if (hwSeeds.shape() != state.shape() || hwSeeds.elementType() != state.elementType())
-    throw poplar_error("[poplar::setHwSeeds] needs what getHwSeeds gives, UNSIGNED_INT {4}; got " +
-                       hwSeeds.elementType().toString() + " " + hwSeeds.shapeToString() +
-                       ". Use getHwSeeds, or poprand::setSeed.");
-  prog.add(program::Copy(hwSeeds, state));
+                const DebugContext& debugContext) {
+  const Tensor differences = seedDifferences(graph);
+  if (hwSeeds.shape() != differences.shape() || hwSeeds.elementType() != UNSIGNED_INT) {
+    throw poplar_error("[poplar::setHwSeeds] needs UNSIGNED_INT of tiles, workers and 4, " +
+                       differences.shapeToString() + "; got " + hwSeeds.elementType().toString() +
+                       " " + hwSeeds.shapeToString() +
+                       ". Use what getHwSeeds gives, or poprand::setSeed.");
+  }
+  prog.add(program::Copy(hwSeeds[0][0], poprand::hiddenState(graph)));
+  const Tensor found =
+      popops::bitwiseXor(graph, hwSeeds, firstSeeds(graph, differences), prog, debugContext);
+  prog.add(program::Copy(found, differences));
 }
 
 }  // namespace poplar

@@ -16,6 +16,7 @@
 #include <popops/ScalarMultiply.hpp>
 #include <popops/Zero.hpp>
 #include <poprand/RandomGen.hpp>
+#include <set>
 #include <sstream>
 
 #include "Check.hpp"
@@ -244,10 +245,25 @@ TEST(generators_are_set_back) {
   const auto b = poprand::uniform(f.graph, nullptr, 0, shape, FLOAT, 0, 1, f.prog);
   setHwSeeds(f.graph, kept, f.prog);
   const auto c = poprand::uniform(f.graph, nullptr, 0, shape, FLOAT, 0, 1, f.prog);
-  CHECK_THROWS(setHwSeeds(f.graph, shape, f.prog), "getHwSeeds gives");
+  CHECK_THROWS(setHwSeeds(f.graph, shape, f.prog), "UNSIGNED_INT of tiles, workers and 4");
   const auto found = f.run(concat({a, b, c}));
   for (int i = 0; i < 8; ++i) CHECK_EQ(found[i], found[16 + i]);
   CHECK(!std::equal(found.begin(), found.begin() + 8, found.begin() + 8));
+}
+
+TEST(seeds_are_of_each_worker_of_each_tile) {
+  Fixture f;
+  std::vector<unsigned> given(8 * 6 * 4);
+  for (unsigned i = 0; i < given.size(); ++i) given[i] = 200 * i + 1000;
+  const auto first = getHwSeeds(f.graph, f.prog);
+  setHwSeeds(f.graph, f.constant<unsigned>({8, 6, 4}, given), f.prog);
+  const auto second = getHwSeeds(f.graph, f.prog);
+  CHECK(first.shape() == std::vector<std::size_t>({8, 6, 4}));
+  const auto found = f.run<unsigned>(concat(first.flatten(), second.flatten()));
+  CHECK(std::equal(given.begin(), given.end(), found.begin() + 192));
+  std::set<std::vector<unsigned>> different;
+  for (int i = 0; i < 192; i += 4) different.insert({found.begin() + i, found.begin() + i + 4});
+  CHECK_EQ(different.size(), 48u);
 }
 
 TEST(halves_are_scaled_and_converted) {
