@@ -105,27 +105,33 @@ Dense oracle(Dense in, Dense weights, const std::vector<AxisTransform>& axes) {
     shape.push_back(kept + o.padding_lower + o.padding_upper);
     kernel.push_back(weights.shape[a + 3]);
   }
+  /// Offsets of each product's operands from those of the first.
+  struct Tap {
+    std::int64_t in, weights;
+  };
+  std::vector<Tap> taps;
+  forEach(kernel, [&](const Dims& k) {
+    Tap tap{k[0] * in.strides[2], k[0] * weights.strides[2]};
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      tap.in += k[a + 1] * in.strides[a + 3];
+      tap.weights += k[a + 1] * weights.strides[a + 3];
+    }
+    taps.push_back(tap);
+  });
   Dense out(shape);
   forEach(shape, [&](const Dims& index) {
-    Dims first;
+    std::int64_t x = index[0] * in.strides[0] + index[1] * in.strides[1];
+    const std::int64_t w = index[1] * weights.strides[0] + index[2] * weights.strides[1];
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const auto& o = axes[a].output;
       const std::int64_t j = index[a + 3] - o.padding_lower;
       if (j < 0 || j >= shape[a + 3] - o.padding_lower - o.padding_upper) return;
-      first.push_back(o.truncation_lower + j * o.stride);
+      x += (o.truncation_lower + j * o.stride) * in.strides[a + 3];
     }
     double sum = 0;
-    Dims x(index), w(index);
-    w[0] = index[1];
-    w[1] = index[2];
-    forEach(kernel, [&](const Dims& k) {
-      x[2] = w[2] = k[0];
-      for (std::size_t a = 0; a < axes.size(); ++a) {
-        x[a + 3] = first[a] + k[a + 1];
-        w[a + 3] = k[a + 1];
-      }
-      sum += in.at(x) * weights.at(w);
-    });
+    for (const Tap& tap : taps)
+      sum += in.data[static_cast<std::size_t>(x + tap.in)] *
+             weights.data[static_cast<std::size_t>(w + tap.weights)];
     out.at(index) = sum;
   });
   return out;

@@ -46,6 +46,13 @@ struct Operand {
     if (sign && (value >> (8 * size - 1)) != 0) value |= ~std::uint64_t{0} << (8 * size);
     return value;
   }
+  /// All of them, row by row.
+  std::vector<std::uint64_t> values() const {
+    std::vector<std::uint64_t> found;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) found.push_back(at(i, j));
+    return found;
+  }
   void set(std::int64_t i, std::int64_t j, std::uint64_t value) {
     const auto size = sizeOf(type);
     if (type == ElementType::kBool) value = value != 0;
@@ -90,10 +97,13 @@ void verify(Random& r, std::int64_t m, std::int64_t k, std::int64_t n, ElementTy
   g.k = k;
   g.accumulate = r(0, 3) == 0;
   Operand want = c, alone = c;
+  const auto in_a = a.values(), in_b = b.values();
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) {
       std::uint64_t sum = g.accumulate ? c.at(i, j) : 0;
-      for (std::int64_t l = 0; l < k; ++l) sum += a.at(i, l) * b.at(l, j);
+      for (std::int64_t l = 0; l < k; ++l)
+        sum +=
+            in_a[static_cast<std::size_t>(i * k + l)] * in_b[static_cast<std::size_t>(l * n + j)];
       // A bool asks whether the sum of 32 bits is zero.
       want.set(i, j, c_type == ElementType::kBool ? static_cast<std::uint32_t>(sum) : sum);
     }
