@@ -10,7 +10,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from ipujax import attached, config, devices, host_callbacks, jax_compat, settings
@@ -24,6 +26,8 @@ logger = logger_of("plugin")
 
 #: Set when the interpreter exits: a compilation that Ctrl-C abandoned stops at its next stage.
 _ending = threading.Event()
+#: In which JAX returns from its search for plugins.
+_SECONDS_TO_GO_ON = 0.1
 
 
 def initialize() -> None:
@@ -34,7 +38,8 @@ def initialize() -> None:
         jax_compat.check_versions()
         # The extension reads some of them when it is loaded.
         check_process_variables(os.environ)
-        _register()
+        with _interrupts_later():
+            _register()
     except ConfigError as error:
         jax_compat.register_refusal(error)
     except IpuError as error:
@@ -45,6 +50,26 @@ def initialize() -> None:
             "Run make build in the source tree, or install the wheel.",
             error,
         )
+
+
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C comes when JAX has gone on: what a plugin raises, it logs and forgets."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if came:
+            given = threading.get_ident(), signal.SIGINT
+            again = threading.Timer(_SECONDS_TO_GO_ON, signal.pthread_kill, given)
+            again.daemon = True
+            again.start()
 
 
 def _register() -> None:
