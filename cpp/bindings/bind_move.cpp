@@ -6,6 +6,7 @@
 #include "popops/SequenceSlice.hpp"
 #include "poprand/RandomGen.hpp"
 #include "popx/Dropout.hpp"
+#include "popx/DynamicSlice.hpp"
 #include "popx/Expr.hpp"
 #include "popx/Gather.hpp"
 #include "popx/HostCallback.hpp"
@@ -116,6 +117,10 @@ void bindScatter(py::module_ m) {
 }
 
 void bindOthers(py::module_ m) {
+  m.def("dynamicSlice", &popx::dynamicSlice, "graph"_a, "t"_a, "offset"_a, "dims"_a, "sizes"_a,
+        "prog"_a, debugArg());
+  m.def("dynamicUpdate", &popx::dynamicUpdate, "graph"_a, "t"_a, "s"_a, "offset"_a, "dims"_a,
+        "sizes"_a, "prog"_a, debugArg());
   m.def("pad", &popx::pad, "graph"_a, "t"_a, "value"_a, "low"_a, "high"_a, "interior"_a, "prog"_a,
         debugArg());
   m.def("dropoutBlock", &popx::dropoutBlock, "graph"_a, "seed"_a, "input"_a, "starts"_a,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "poplar/exceptions.hpp"
+#include "popops/internal/DynamicSlice.hpp"
 #include "popops/internal/Gather.hpp"
 #include "popops/internal/Scatter.hpp"
 #include "popops/internal/SliceOffsets.hpp"
@@ -17,6 +18,7 @@ namespace popops {
 namespace {
 
 using Dims = std::vector<std::size_t>;
+using ipujax::engine::Outside;
 using poplar::Tensor;
 
 [[noreturn]] void refuse(const char* function, const std::string& needs, const Tensor& t,
@@ -44,7 +46,7 @@ Dims sliceShape(const std::vector<std::size_t>& shape, const Dims& dims, const D
 }
 
 internal::WindowSpec windowSpec(const Tensor& t, const Dims& dims, const Dims& sizes, bool multiple,
-                                bool clamp) {
+                                Outside outside) {
   internal::WindowSpec spec;
   const Dims shape = sliceShape(t.shape(), dims, sizes);
   spec.sizes.assign(shape.begin(), shape.end());
@@ -52,7 +54,7 @@ internal::WindowSpec windowSpec(const Tensor& t, const Dims& dims, const Dims& s
   std::iota(spec.window.begin(), spec.window.end(), 0);
   spec.map.assign(dims.begin(), dims.end());
   if (multiple) spec.batching = {-1};
-  spec.clamp = clamp;
+  spec.outside = outside;
   return spec;
 }
 
@@ -111,27 +113,91 @@ void update(const char* function, poplar::Graph& graph, const Tensor& t, const T
   const bool accumulates = std::string(body) != "replace";
   problem.work = accumulates ? internal::SliceWork::kAccumulate : internal::SliceWork::kWrite;
   internal::scatterWindows(graph, "popops.multi_update", {t}, rows, {s}, scale,
-                           windowSpec(t, dims, sizes, true, false), body, false,
+                           windowSpec(t, dims, sizes, true, Outside::kSkip), body, false,
                            internal::sliceCost(graph, t, s, problem), prog, debugContext);
 }
 
+/// The offsets of one slice, `part`, as [K].
+Tensor checkedOffset(const char* function, const Tensor& t, const Tensor& part,
+                     const Tensor& offset, const Dims& dims, const Dims& sizes) {
+  check(function, t, offset, dims, sizes);
+  const Tensor starts = offsetVector(function, t, offset, dims);
+  if (part.shape() != sliceShape(t.shape(), dims, sizes))
+    refuse(function, "an output or update of the slice's shape", t, offset);
+  return starts;
+}
+
+/// What options say of the offsets of one slice: all that begin inside are good, since a slice goes
+/// on at the start of a dimension.
+internal::SliceOffsets oneOffset(const Tensor& t, const Dims& dims,
+                                 const poplar::OptionFlags& options) {
+  return {t, dims, Dims(dims.size(), 1), options};
+}
+
+void sliceInto(poplar::Graph& graph, const Tensor& output, const Tensor& t, const Tensor& starts,
+               const Dims& dims, const Dims& sizes, Outside outside,
+               poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  internal::gatherWindows(
+      graph, "popops.dynamic_slice", t, starts, output, windowSpec(t, dims, sizes, false, outside),
+      internal::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()), prog,
+      debugContext);
+}
+
+void updateAt(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& starts,
+              const Dims& dims, const Dims& sizes, Outside outside, poplar::program::Sequence& prog,
+              const poplar::DebugContext& debugContext) {
+  internal::scatterWindows(
+      graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
+      windowSpec(t, dims, sizes, false, outside), "replace", true,
+      internal::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()), prog,
+      debugContext);
+}
+
+/// A variable for a slice of `t`.
+Tensor sliceVariable(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
+                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
+                                       poplar::VariableMappingMethod::LINEAR, debugContext);
+  copyMetadata(t, out, prog);
+  return out;
+}
+
 }  // namespace
+
+Tensor internal::clampedSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
+                              const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
+                              const poplar::DebugContext& debugContext) {
+  check("dynamicSlice", t, offset, dims, sizes);
+  const Tensor out = sliceVariable(graph, t, dims, sizes, prog, debugContext);
+  clampedSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext);
+  return out;
+}
+
+void internal::clampedSliceWithOutput(poplar::Graph& graph, const Tensor& output, const Tensor& t,
+                                      const Tensor& offset, const Dims& dims, const Dims& sizes,
+                                      poplar::program::Sequence& prog,
+                                      const poplar::DebugContext& debugContext) {
+  const Tensor starts = checkedOffset("dynamicSlice", t, output, offset, dims, sizes);
+  sliceInto(graph, output, t, starts, dims, sizes, Outside::kClamp, prog, debugContext);
+}
+
+void internal::clampedUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s,
+                             const Tensor& offset, const Dims& dims, const Dims& sizes,
+                             poplar::program::Sequence& prog,
+                             const poplar::DebugContext& debugContext) {
+  const Tensor starts = checkedOffset("dynamicUpdate", t, s, offset, dims, sizes);
+  updateAt(graph, t, s, starts, dims, sizes, Outside::kClamp, prog, debugContext);
+}
 
 void dynamicSliceWithOutput(poplar::Graph& graph, const Tensor& output, const Tensor& t,
                             const Tensor& offset, const Dims& dims, const Dims& sizes,
                             poplar::program::Sequence& prog,
                             const poplar::DebugContext& debugContext,
                             const poplar::OptionFlags& options) {
-  check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor given = offsetVector("dynamicSlice", t, offset, dims);
-  const internal::SliceOffsets offsets(t, dims, sizes, options);
+  const Tensor given = checkedOffset("dynamicSlice", t, output, offset, dims, sizes);
+  const auto offsets = oneOffset(t, dims, options);
   const Tensor starts = offsets.prepared(graph, given, prog, debugContext);
-  if (output.shape() != sliceShape(t.shape(), dims, sizes))
-    refuse("dynamicSlice", "an output of the slice's shape", t, offset);
-  internal::gatherWindows(
-      graph, "popops.dynamic_slice", t, starts, output, windowSpec(t, dims, sizes, false, true),
-      internal::dynamicSliceCost(graph, output, numSlots(t, dims, sizes), dims.size()), prog,
-      debugContext);
+  sliceInto(graph, output, t, starts, dims, sizes, Outside::kWrap, prog, debugContext);
   offsets.clearPadding(graph, output, starts, prog, debugContext);
 }
 
@@ -139,9 +205,7 @@ Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
                     const Dims& sizes, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
-                                       poplar::VariableMappingMethod::LINEAR, debugContext);
-  copyMetadata(t, out, prog);
+  const Tensor out = sliceVariable(graph, t, dims, sizes, prog, debugContext);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }
@@ -157,17 +221,11 @@ poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const T
 void dynamicUpdate(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tensor& offset,
                    const Dims& dims, const Dims& sizes, poplar::program::Sequence& prog,
                    const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
-  check("dynamicUpdate", t, offset, dims, sizes);
-  const Tensor given = offsetVector("dynamicUpdate", t, offset, dims);
-  const internal::SliceOffsets offsets(t, dims, sizes, options);
+  const Tensor given = checkedOffset("dynamicUpdate", t, s, offset, dims, sizes);
+  const auto offsets = oneOffset(t, dims, options);
   const Tensor starts = offsets.prepared(graph, given, prog, debugContext);
-  if (s.shape() != sliceShape(t.shape(), dims, sizes))
-    refuse("dynamicUpdate", "an update of the slice's shape", t, offset);
-  internal::scatterWindows(
-      graph, "popops.dynamic_update", {t}, starts, {s}, nullptr,
-      windowSpec(t, dims, sizes, false, !offsets.havePadding()), "replace", true,
-      internal::dynamicSliceCost(graph, s, numSlots(t, dims, sizes), dims.size()), prog,
-      debugContext);
+  const Outside outside = offsets.havePadding() ? Outside::kSkip : Outside::kWrap;
+  updateAt(graph, t, s, starts, dims, sizes, outside, prog, debugContext);
 }
 
 Tensor multiSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offsets, const Dims& dims,
@@ -192,9 +250,9 @@ void internal::multiSliceInto(poplar::Graph& graph, const Tensor& out, const Ten
   const SliceOffsets starts(t, dims, sizes, options);
   const Tensor rows = starts.prepared(graph, given, prog, debugContext);
   copyMetadata(t, out, prog);
-  gatherWindows(graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, true),
-                sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog,
-                debugContext);
+  gatherWindows(
+      graph, "popops.multi_slice", t, rows, out, windowSpec(t, dims, sizes, true, Outside::kClamp),
+      sliceCost(graph, t, out, problemOf(t, dims, sizes, rows.dim(0))), prog, debugContext);
   starts.clearPadding(graph, out, rows, prog, debugContext);
 }
 

@@ -75,11 +75,11 @@ poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar
                                               const poplar::DebugContext& debugContext = {});
 
 /// The part of `t` at `offset` (one integer per dim of `dims`), of extent `sizes` there and whole
-/// in the other dimensions. Offsets are clamped so that the slice lies inside (as XLA asks; the
-/// SDK leaves others undefined), or as the options of slices say, which all functions take that
-/// have `options`:
+/// in the other dimensions. As in the SDK, a slice that reaches the end of a dimension goes on at
+/// its start. The SDK leaves offsets of that dimension's size or more undefined: here they count
+/// modulo the size, or as the options of slices say, which all functions take that have `options`:
 ///
-/// - remapOutOfBoundIndices (true, false) [=false]: an offset whose slice does not lie inside is 0
+/// - remapOutOfBoundIndices (true, false) [=false]: an offset outside is 0
 /// - paddingIndexUsed (true, false) [=false]: the size of the sliced dimension is an offset, too,
 ///   of zeros, which updates leave out
 /// - validateIndices (true, false) [=false]: another offset outside ends the run with
@@ -102,7 +102,8 @@ poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const p
                                                    const std::vector<std::size_t>& dims,
                                                    const std::vector<std::size_t>& sizes);
 
-/// Writes `s` over the part of `t` at `offset`, in place. Offsets are clamped.
+/// Writes `s` over the part of `t` at `offset`, in place; offsets are as in dynamicSlice. With
+/// paddingIndexUsed it leaves out an update that does not lie inside.
 void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
                    const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
                    const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,

@@ -17,6 +17,7 @@
 #include "poplar/Program.hpp"
 #include "popnn/internal/CTC.hpp"
 #include "popnn/internal/ReduceWindow.hpp"
+#include "popops/internal/DynamicSlice.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/Gather.hpp"
 #include "popops/internal/Map.hpp"
@@ -80,6 +81,8 @@ using popnn::internal::reduceWindowNamed;
 using popnn::internal::windowCost;
 using popnn::internal::windowOrScanCost;
 using popnn::internal::windowOutputShape;
+using popops::internal::clampedSlice;
+using popops::internal::clampedUpdate;
 using popops::internal::compileExpr;
 using popops::internal::emitReduce;
 using popops::internal::reduceCost;

@@ -64,6 +64,16 @@ def batched() -> Any:
 
 
 @program
+def slices_past_the_end() -> Any:
+    def moved(x: Any, y: Any, i: Any) -> Any:
+        return jax.lax.dynamic_slice(x, (i, -i), (2, 3)), jax.lax.dynamic_update_slice(x, y, (i, i))
+
+    starts = np.array([-9, -1, 0, 3, 4, 5, 6, 2**31 - 1], np.int32)
+    one = jax.jit(moved)
+    return [one(numbers(5, 7), numbers(2, 3, seed=1), start) for start in starts]
+
+
+@program
 def scan() -> Any:
     def step(carry: Any, x: Any) -> Any:
         carry = carry * 0.5 + x

@@ -3,6 +3,7 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/build/Occurrences.hpp"
+#include "engine/kernels/CopyWindows.hpp"
 #include "engine/kernels/Turn.hpp"
 
 /// A buffer of which nothing is known but that its oldest row is read and the newest value written
@@ -44,6 +45,8 @@ class FifoTurner {
     const OperandDesc& newest = update.operands[2];
     if (!isRow(slice, oldest) || !isRow(update, newest) || !isSame(place, update.operands[1]))
       return;
+    const Outside outside = outsideOf(slice.attributes);
+    if (outside == Outside::kSkip || outside != outsideOf(update.attributes)) return;
     if (place.type != ElementType::kUInt32 || !isExchangeable(oldest)) return;
     const std::uint32_t from = draft_.find(newest.buffer);
     if (from == draft_.find(oldest.buffer) || from == draft_.find(place.buffer)) return;
@@ -129,6 +132,7 @@ class FifoTurner {
     turn.kernel = TurnKernel::kName;
     turn.cost = slice.cost;
     turn.debug = slice.debug;
+    turn.attributes.set("clamp", slice.attributes.integer("clamp"));
     turn.operands = {slice.operands[1], update.operands[2], slice.operands[2]};
     if (dies) turn.operands[TurnKernel::kNewest].access = Access::kReadWrite;
     OperandDesc row = slice.operands[2];

@@ -6,9 +6,9 @@
 
 namespace ipujax::engine {
 
-void Windows::check(const StepCheck& step, const OperandCheck& large, const OperandCheck& indices,
-                    const OperandCheck& small) {
-  step.flag("clamp");
+Outside Windows::check(const StepCheck& step, const OperandCheck& large,
+                       const OperandCheck& indices, const OperandCheck& small) {
+  step.integer("clamp", 0, 2);
   const auto& window = step.dimensions("window", large.rank());
   const auto& map = step.dimensions("map", large.rank());
   const auto& batching = step.integers("batching");
@@ -43,6 +43,7 @@ void Windows::check(const StepCheck& step, const OperandCheck& large, const Oper
               "windows of one element outside their dimensions");
     step.need(moved[d] || sizes[d] <= large->shape[d], "a window that fits the array");
   }
+  return outsideOf(step.step().attributes);
 }
 
 Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
@@ -51,7 +52,7 @@ Windows::Windows(const OperandDesc& large, const OperandDesc& indices, const Ope
   const auto& map = attributes.integers("map");
   const auto& batching = attributes.integers("batching");
   const auto& sizes = attributes.integers("sizes");
-  clamp_ = attributes.integer("clamp") != 0;
+  outside_ = outsideOf(attributes);
   index_type_ = indices.type;
   const std::size_t num_batch = batching.size();
   const auto large_bytes = static_cast<std::int64_t>(sizeOf(large.type));

@@ -12,6 +12,17 @@
 
 namespace ipujax::engine {
 
+/// What happens to a window of which not all lies inside the large array; the numbers are part of
+/// the executable format.
+enum class Outside : std::uint8_t {
+  kSkip,   ///< it is left out
+  kClamp,  ///< its start indices are clamped so that it lies inside
+  kWrap,   ///< it goes on at the start of a dimension; see WrappedCopyKernel
+};
+inline Outside outsideOf(const Attributes& attributes) {
+  return static_cast<Outside>(attributes.integer("clamp"));
+}
+
 /// The windows of a large array that start indices choose, one for each element of the batch: what
 /// gathers, scatters, and dynamic slices and updates walk over.
 ///
@@ -20,16 +31,17 @@ namespace ipujax::engine {
 ///   "map"      the large array's dimension for each of the K indices
 ///   "batching" the large array's dimension that walks with each batch dimension, or -1
 ///   "sizes"    the window's extent in each dimension of the large array
-///   "clamp"    1: start indices are clamped so that the window lies inside; 0: windows that do
-///              not lie inside are skipped
+///   "clamp"    what happens to windows that do not lie inside: see Outside
 class Windows {
  public:
+  static constexpr std::size_t kMaxRank = 32;
+
   /// Of a step that `check` let pass.
   Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
           const Attributes& attributes);
   /// Refuses attributes that do not fit the operands, and windows that could leave the large array.
-  static void check(const StepCheck& step, const OperandCheck& large, const OperandCheck& indices,
-                    const OperandCheck& small);
+  static Outside check(const StepCheck& step, const OperandCheck& large,
+                       const OperandCheck& indices, const OperandCheck& small);
 
   std::int64_t count() const { return count_; }
   std::int64_t windowElements() const { return window_elements_; }
@@ -66,18 +78,6 @@ class Windows {
     }
   }
 
- private:
-  static constexpr std::size_t kMaxRank = 32;
-  struct Batch {
-    std::int64_t n, index, large, small;  ///< extent; bytes
-  };
-  struct Index {
-    std::int64_t at;      ///< bytes from the first of the window's indices
-    std::int64_t limit;   ///< largest start that lies inside; negative: none does
-    std::int64_t stride;  ///< bytes of the large array per index
-    std::int64_t number;  ///< start numbers per index
-  };
-
   template <class I>
   static std::int64_t read(const std::byte* p) {
     I value;
@@ -88,6 +88,29 @@ class Windows {
       }
     }
     return static_cast<std::int64_t>(value);
+  }
+  /// The start from 0 to extent - 1 that it is, modulo the extent.
+  static std::int64_t wrapped(std::int64_t start, std::int64_t extent) {
+    if (start >= 0 && start < extent) return start;  // divisions are slow
+    const std::int64_t rest = start % extent;
+    return rest < 0 ? rest + extent : rest;
+  }
+
+ private:
+  struct Batch {
+    std::int64_t n, index, large, small;  ///< extent; bytes
+  };
+  struct Index {
+    std::int64_t at;      ///< bytes from the first of the window's indices
+    std::int64_t limit;   ///< largest start that lies inside; negative: none does
+    std::int64_t stride;  ///< bytes of the large array per index
+    std::int64_t number;  ///< start numbers per index
+  };
+
+  /// Windows that wrap are of one element along each index's dimension here.
+  std::int64_t placed(std::int64_t start, std::int64_t limit) const {
+    if (outside_ == Outside::kWrap) return wrapped(start, limit + 1);
+    return std::clamp<std::int64_t>(start, 0, limit);
   }
 
   /// n windows along the innermost batch dimension.
@@ -100,7 +123,7 @@ class Windows {
       indices += index.at;
       for (std::int64_t i = 0; i < n; ++i) {
         std::int64_t start = read<I>(indices + i * step.index);
-        if (clamp_) start = std::clamp<std::int64_t>(start, 0, index.limit);
+        if (outside_ != Outside::kSkip) start = placed(start, index.limit);
         const bool inside =
             static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
         if (inside)
@@ -121,8 +144,8 @@ class Windows {
     std::int64_t number = 0;
     for (const Index& index : indices_) {
       std::int64_t start = read<I>(indices + index.at);
-      if (clamp_) {
-        start = std::clamp<std::int64_t>(start, 0, index.limit);
+      if (outside_ != Outside::kSkip) {
+        start = placed(start, index.limit);
       } else if (start < 0 || start > index.limit) {
         return;
       }
@@ -175,7 +198,7 @@ class Windows {
   std::int64_t window_elements_ = 1;
   std::int64_t num_starts_ = 1;
   ElementType index_type_ = ElementType::kInt32;
-  bool clamp_ = true;
+  Outside outside_ = Outside::kClamp;
   bool never_ = false;  ///< the window is larger than the array, or empty
   bool disjoint_ = true;
 };

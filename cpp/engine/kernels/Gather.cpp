@@ -5,6 +5,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/CopyWindows.hpp"
+#include "engine/kernels/WrappedCopy.hpp"
 
 namespace ipujax::engine {
 
@@ -68,17 +69,25 @@ class GatherKernel final : public Kernel {
   std::size_t element_bytes_;
 };
 
+std::unique_ptr<Kernel> makeGather(const StepDesc& step) {
+  if (outsideOf(step.attributes) == Outside::kWrap)
+    return std::make_unique<WrappedCopyKernel>(step);
+  return std::make_unique<GatherKernel>(step);
+}
+
 void checkGather(StepCheck& check) {
   check.operands(3);
   const auto from = check.read(0);
-  Windows::check(check, from, check.read(1), check.written(2).hasTypeOf(from));
+  const auto to = check.written(2).hasTypeOf(from);
+  if (Windows::check(check, from, check.read(1), to) == Outside::kWrap)
+    WrappedCopyKernel::check(check);
 }
 
-const RegisterKernel kGather{"popx.gather", makeKernel<GatherKernel>, checkGather};
-const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeKernel<GatherKernel>, checkGather,
+const RegisterKernel kGather{"popx.gather", makeGather, checkGather};
+const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeGather, checkGather,
                                    KernelRole::kSliceOfRow};
-const RegisterKernel kRemoteRead{"engine.remote_read", makeKernel<GatherKernel>, checkGather};
-const RegisterKernel kMultiSlice{"popops.multi_slice", makeKernel<GatherKernel>, checkGather};
+const RegisterKernel kRemoteRead{"engine.remote_read", makeGather, checkGather};
+const RegisterKernel kMultiSlice{"popops.multi_slice", makeGather, checkGather};
 
 }  // namespace
 }  // namespace ipujax::engine

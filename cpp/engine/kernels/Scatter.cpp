@@ -12,6 +12,7 @@
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/CopyCombine.hpp"
 #include "engine/kernels/CopyWindows.hpp"
+#include "engine/kernels/WrappedCopy.hpp"
 
 /// The host kernels of popx::scatter and of popops' dynamic and multi updates.
 /// Operands: n operands (read-write), indices, n updates, and for "scaled_add" the factor.
@@ -364,6 +365,8 @@ std::unique_ptr<Kernel> makeScatter(const StepDesc& step) {
   const std::string& body = step.attributes.text("body");
   const bool scaled = body == "scaled_add";
   const std::size_t num = (step.operands.size() - (scaled ? 1 : 0)) / 2;
+  if (outsideOf(step.attributes) == Outside::kWrap)
+    return std::make_unique<WrappedCopyKernel>(step);
   const Windows windows(step.operands[0], step.operands[num], step.operands[num + 1],
                         step.attributes);
   if (num == 1 && body == "replace") return std::make_unique<ReplaceKernel>(step, windows);
@@ -409,8 +412,12 @@ void checkScatter(StepCheck& check) {
     large.isContiguous();  // offsets are counted in elements of the first
     small.isContiguous();
   }
-  Windows::check(check, operand, check.read(num), update);
+  const Outside outside = Windows::check(check, operand, check.read(num), update);
   checkBody(check, num);
+  if (outside != Outside::kWrap) return;
+  WrappedCopyKernel::check(check);
+  check.need(num == 1 && check.text("body") == "replace",
+             "a window that is replaced where it goes on at the start");
 }
 
 const RegisterKernel kScatter{"popx.scatter", makeScatter, checkScatter};

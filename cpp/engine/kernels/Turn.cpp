@@ -4,10 +4,13 @@
 #include <cstring>
 
 #include "engine/ReplicaBindings.hpp"
+#include "engine/kernels/CopyWindows.hpp"
 
 namespace ipujax::engine {
 
-TurnKernel::TurnKernel(const StepDesc& step) : num_rows_(step.operands.size() - kFirstRow) {
+TurnKernel::TurnKernel(const StepDesc& step)
+    : num_rows_(step.operands.size() - kFirstRow),
+      wraps_(outsideOf(step.attributes) == Outside::kWrap) {
   const OperandDesc& newest = step.operands[kNewest];
   if (newest.access == Access::kRead)
     copy_.emplace(sizeOf(newest.type), newest.shape, newest.strides,
@@ -17,7 +20,7 @@ TurnKernel::TurnKernel(const StepDesc& step) : num_rows_(step.operands.size() - 
 std::size_t TurnKernel::rowAt(std::span<std::byte* const> pointers) const {
   std::uint32_t place = 0;
   std::memcpy(&place, pointers[kPlace], sizeof(place));
-  return kFirstRow + std::min<std::size_t>(place, num_rows_ - 1);
+  return kFirstRow + (wraps_ ? place % num_rows_ : std::min<std::size_t>(place, num_rows_ - 1));
 }
 
 void TurnKernel::exchange(ReplicaBindings& bindings, std::uint64_t step) const {
@@ -54,6 +57,7 @@ void checkExchanged(const StepCheck& check, const OperandCheck& operand,
 
 void checkTurn(StepCheck& check) {
   check.need(check.numOperands() > TurnKernel::kFirstRow, "a place, two values and rows");
+  check.integer("clamp", 1, 2);
   check.read(TurnKernel::kPlace).isOf(ElementType::kUInt32).isOne();
   const auto oldest = check.written(TurnKernel::kOldest);
   checkExchanged(check, oldest, oldest);

@@ -12,7 +12,8 @@ namespace ipujax::engine {
 class ReplicaBindings;
 
 /// A FIFO gives its oldest value and takes the newest one in its place, without a copy: buffers
-/// exchange memory (docs/decisions/0026). Operands: place, newest, oldest, and the FIFO's rows.
+/// exchange memory (docs/decisions/0026). Operands: place, newest, oldest, and the FIFO's rows; a
+/// place beyond them counts as the slice's attribute "clamp" says (see Outside).
 /// Where the newest value is needed afterwards it is only read, and its row gets a copy.
 class TurnKernel final : public Kernel {
  public:
@@ -28,6 +29,7 @@ class TurnKernel final : public Kernel {
   std::size_t rowAt(std::span<std::byte* const> pointers) const;
 
   std::size_t num_rows_;
+  bool wraps_;
   std::optional<StridedCopy> copy_;  ///< of the newest value, where it stays as it is
 };
 

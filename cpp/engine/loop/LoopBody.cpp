@@ -134,7 +134,7 @@ class Finder {
     const bool one_index = step.operands[1].numElements() == 1;
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (sizes[d] < 1 || sizes[d] > large.shape[d]) return false;
-    if (!one_index || windows->count() != 1 || step.attributes.integer("clamp") == 0) return false;
+    if (!one_index || windows->count() != 1 || !isOnePiece(step.attributes)) return false;
     if (!isRowMajor(windows->shape(), windows->largeStrides())) return false;
     action.kind = stores ? Action::Kind::kStoreRow : Action::Kind::kLoadRow;
     const auto index = cellOf(action.step, 1, false);
@@ -147,6 +147,15 @@ class Finder {
     (stores ? stored_ : loaded_).push_back(regionOf(image_, large));
     if (stores) stored_widths_.push_back(action.row_elements);
     return true;
+  }
+
+  /// Wherever the row begins, all of it is there, with nothing between.
+  static bool isOnePiece(const Attributes& attributes) {
+    const Outside outside = outsideOf(attributes);
+    if (outside != Outside::kWrap) return outside == Outside::kClamp;
+    const auto& sizes = attributes.integers("sizes");
+    return std::ranges::all_of(attributes.integers("map"),
+                               [&](auto d) { return sizes[static_cast<std::size_t>(d)] == 1; });
   }
 
   std::optional<std::uint32_t> existingCell(const OperandDesc& operand) const {

@@ -1,8 +1,8 @@
 #include "popnn/internal/StepLoop.hpp"
 
-#include "popops/DynamicSlice.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Fill.hpp"
+#include "popops/internal/DynamicSlice.hpp"
 
 namespace popnn::internal {
 namespace {
@@ -58,15 +58,15 @@ class Turns {
     StepTensors part;
     for (const Tensor& t : sequences_.inputs) {
       part.inputs.push_back(partOf(t));
-      popops::dynamicSliceWithOutput(graph_, part.inputs.back(), t, counter, {0}, {per_turn_}, turn,
-                                     {debug_, "slice"});
+      popops::internal::clampedSliceWithOutput(graph_, part.inputs.back(), t, counter, {0},
+                                               {per_turn_}, turn, {debug_, "slice"});
     }
     for (const Tensor& t : sequences_.outputs) part.outputs.push_back(partOf(t));
     auto moved = states;
     addSteps(part, 0, per_turn_, moved, turn);
     for (std::size_t i = 0; i < part.outputs.size(); ++i)
-      popops::dynamicUpdate(graph_, sequences_.outputs[i], part.outputs[i], counter, {0},
-                            {per_turn_}, turn, {debug_, "update"});
+      popops::internal::clampedUpdate(graph_, sequences_.outputs[i], part.outputs[i], counter, {0},
+                                      {per_turn_}, turn, {debug_, "update"});
     for (std::size_t i = 0; i < states.size(); ++i)
       if (moved[i] != states[i]) turn.add(Copy(moved[i], states[i], false, {debug_, "state"}));
     const auto step = static_cast<unsigned>(per_turn_);

@@ -48,7 +48,7 @@ void checkDims(const poplar::Tensor& operand, const poplar::Tensor& indices,
 
 void WindowSpec::addTo(ipujax::engine::Attributes& attributes) const {
   attributes.set("window", window).set("map", map).set("batching", batching);
-  attributes.set("sizes", sizes).set("clamp", std::int64_t{clamp});
+  attributes.set("sizes", sizes).set("clamp", static_cast<std::int64_t>(outside));
 }
 
 Dims otherDims(std::size_t rank, const Dims& dims, const Dims& more) {

@@ -5,6 +5,7 @@
 
 #include "engine/Attributes.hpp"
 #include "engine/Cost.hpp"
+#include "engine/kernels/CopyWindows.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
@@ -35,10 +36,10 @@ poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
                       poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {});
 
-/// The parameters of the kernels that walk windows; see engine/kernels/CopyWindows.hpp.
+/// The attributes of the kernels that walk windows; see engine/kernels/CopyWindows.hpp.
 struct WindowSpec {
   std::vector<std::int64_t> window, map, batching, sizes;
-  bool clamp = true;
+  ipujax::engine::Outside outside = ipujax::engine::Outside::kClamp;
   void addTo(ipujax::engine::Attributes& attributes) const;
 };
 

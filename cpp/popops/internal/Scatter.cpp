@@ -55,7 +55,7 @@ WindowSpec makeSpec(const poplar::Tensor& operand, const poplar::Tensor& indices
                     const poplar::Tensor& starts, const poplar::Tensor& updates,
                     const ScatterDims& dims, std::vector<unsigned>& canonical) {
   WindowSpec spec;
-  spec.clamp = false;
+  spec.outside = ipujax::engine::Outside::kSkip;
   spec.map = dims.scatter_dims_to_operand_dims;
   spec.sizes.assign(operand.rank(), 1);
   spec.window = otherDims(operand.rank(), dims.inserted_window_dims, dims.input_batching_dims);

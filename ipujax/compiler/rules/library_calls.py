@@ -30,6 +30,8 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
         "popnn.ctc.calcLossAndGradientLogProbabilities",
     ),
     "dropoutBlock": ("poprand.bernoulli", "popops.dynamicSlice", "popops.map"),
+    "dynamicSlice": ("popops.map", "popops.dynamicSlice"),
+    "dynamicUpdate": ("popops.map", "popops.dynamicUpdate"),
     "eig": ("codelets/Eigen.cpp",),
     "eigh": ("codelets/Hermitian.cpp",),
     "fft": ("codelets/Fourier.cpp", "popops.map"),

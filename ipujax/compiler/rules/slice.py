@@ -50,7 +50,7 @@ def dynamic_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     indices = _offsets(builder, offsets, op)
     debug = builder.debug(op)
     return [
-        ipu.popops.dynamicSlice(
+        ipu.popx.dynamicSlice(
             builder.graph, tensor, indices, dims, [sizes[d] for d in dims], builder.program, debug
         )
     ]
@@ -67,7 +67,7 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         builder.copy(builder.tensor(update), target, debug)
         return [whole]
     indices = _offsets(builder, offsets, op)
-    ipu.popops.dynamicUpdate(
+    ipu.popx.dynamicUpdate(
         builder.graph,
         target,
         builder.tensor(update),
@@ -99,7 +99,7 @@ def _known_starts(
 
 
 def _offsets(builder: Builder, offsets: list[Value], op: Op) -> ipu.Tensor:
-    """Starts as one vector; popops clamps them so that the slice lies inside."""
+    """Starts as one vector; popx clamps them so that the slice lies inside."""
     if len(offsets) == 1:
         return builder.tensor(offsets[0]).reshape([1])
     debug = builder.debug(op)

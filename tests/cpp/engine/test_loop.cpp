@@ -268,7 +268,8 @@ class RandomLoop {
       step.operands[2].strides = {0, 0};
     }
     step.attributes.set("window", Dims{0, 1}).set("map", Dims{0}).set("batching", Dims{});
-    step.attributes.set("sizes", Dims{1, width_}).set("clamp", std::int64_t{1});
+    step.attributes.set("sizes", Dims{1, width_});
+    step.attributes.set("clamp", static_cast<std::int64_t>(1 + pick(2)));
     if (stores) step.attributes.set("body", std::string("replace"));
     return step;
   }

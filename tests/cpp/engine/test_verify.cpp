@@ -223,6 +223,7 @@ TEST(fifos_exchange_whole_buffers_of_their_own) {
     image.arena_bytes = base + 256;
     engine::StepDesc step;
     step.kernel = "engine.turn";
+    step.attributes.set("clamp", std::int64_t{1});
     for (std::uint32_t i = 0; i < 4; ++i) {
       image.buffers.push_back({engine::BufferKind::kArena, i == 0 ? 4u : 16u, base + 64 * i, 0, 0});
       const Access access = i == 0 ? Access::kRead : i == 2 ? Access::kWrite : Access::kReadWrite;
@@ -238,6 +239,7 @@ TEST(fifos_exchange_whole_buffers_of_their_own) {
     CHECK_THROWS(turn(alter), what);
   };
   refusesTurn([](Image& i) { i.steps.back().operands.pop_back(); }, "rows");
+  refusesTurn([](Image& i) { i.steps.back().attributes.set("clamp", std::int64_t{0}); }, "clamp");
   refusesTurn([](Image& i) { i.buffers.back().bytes = 32; }, "whole buffers");
   refusesTurn([](Image& i) { i.steps.back().operands[3].shape = {3}; }, "shape");
   refusesTurn([](Image& i) { i.buffers.push_back(i.buffers.back()); }, "overlaps another");
@@ -255,6 +257,54 @@ TEST(every_kernel_refuses_a_step_of_nothing) {
     ++refused;
   }
   CHECK(refused > 50);
+}
+
+TEST(windows_that_wrap_fit_their_array) {
+  using Integers = engine::Attributes::Integers;
+  // Three of the first array's rows.
+  const auto slice = [](const std::function<void(engine::StepDesc&)>& alter) {
+    Image image = copies();
+    engine::StepDesc step;
+    step.kernel = "popops.dynamic_slice";
+    step.operands = image.steps[0].operands;
+    step.operands.insert(step.operands.begin() + 1,
+                         {4, ElementType::kInt32, Access::kRead, 0, {1}, {1}});
+    step.operands[2].shape = {3, 4};
+    step.attributes.set("window", Integers{0, 1}).set("map", Integers{0});
+    step.attributes.set("batching", Integers{}).set("sizes", Integers{3, 4});
+    step.attributes.set("clamp", std::int64_t{2});
+    alter(step);
+    image.steps[0] = step;
+    load(image);
+  };
+  slice([](engine::StepDesc&) {});
+  using engine::StepDesc;
+  CHECK_THROWS(slice([](StepDesc& s) { s.attributes.set("clamp", std::int64_t{3}); }), "clamp");
+  CHECK_THROWS(slice([](StepDesc& s) { s.operands[0].shape = {2, 4}; }), "fits the array");
+  CHECK_THROWS(slice([](StepDesc& s) {
+                 s.attributes.set("window", Integers{1}).set("sizes", Integers{1, 4});
+                 s.operands[2].shape = {4};
+                 s.operands[2].strides = {1};
+               }),
+               "all dimensions");
+  CHECK_THROWS(slice([](StepDesc& s) {
+                 s.attributes.set("batching", Integers{-1});
+                 s.operands[1].shape = {1, 1};
+                 s.operands[1].strides = {1, 1};
+                 s.operands[2].shape = {1, 3, 4};
+                 s.operands[2].strides = {12, 4, 1};
+               }),
+               "one window");
+  CHECK_THROWS(slice([](StepDesc& s) {
+                 s.kernel = "popops.dynamic_update";
+                 s.attributes.set("body", std::string("add")).set("unique", std::int64_t{1});
+                 std::swap(s.operands[0], s.operands[2]);
+                 s.operands[0].access = Access::kReadWrite;
+                 s.operands[2].access = Access::kRead;
+                 s.operands[0].shape = {4, 4};
+                 s.operands[2].shape = {3, 4};
+               }),
+               "replaced");
 }
 
 TEST(rows_keep_to_their_operands) {

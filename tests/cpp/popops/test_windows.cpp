@@ -174,6 +174,54 @@ TEST(gather_huge_unsigned_index_is_clamped) {
   CHECK_EQ(out.memory[0], 4.0f);
 }
 
+/// Slices and updates that go on at the start of a dimension, at any start.
+TEST(one_window_that_wraps) {
+  std::mt19937 g(5);
+  for (int i = 0; i < 400; ++i) {
+    const bool stores = i % 2 == 1;
+    const auto rank = static_cast<std::int64_t>(1 + g() % 4);
+    Shape large, sizes, dims;
+    for (std::int64_t d = 0; d < rank; ++d) {
+      large.push_back(1 + static_cast<std::int64_t>(g() % 6));
+      const bool sliced = g() % 3 > 0;
+      sizes.push_back(sliced ? 1 + static_cast<std::int64_t>(g()) % large.back() : large.back());
+      if (sliced) dims.insert(dims.begin() + static_cast<std::int64_t>(g() % (dims.size() + 1)), d);
+    }
+    Array<float> whole(ElementType::kFloat, stores ? Access::kReadWrite : Access::kRead, large, &g);
+    Array<std::int16_t> starts(ElementType::kInt16, Access::kRead,
+                               {static_cast<std::int64_t>(dims.size())});
+    Array<float> part(ElementType::kFloat, stores ? Access::kRead : Access::kWrite, sizes, &g);
+    fillRandom(whole, g, 0, 100);
+    fillRandom(part, g, 0, 100);
+    fillRandom(starts, g, -9, 14);
+    auto expected_whole = whole;
+    auto expected_part = part;
+    each(sizes, [&](const Shape& at) {
+      Shape from = at;
+      for (std::size_t k = 0; k < dims.size(); ++k) {
+        auto& x = from[static_cast<std::size_t>(dims[k])];
+        const auto extent = large[static_cast<std::size_t>(dims[k])];
+        x = (x + starts.at({static_cast<std::int64_t>(k)}) + 60 * extent) % extent;
+      }
+      if (stores)
+        expected_whole.at(from) = part.at(at);
+      else
+        expected_part.at(at) = whole.at(from);
+    });
+    StepDesc step;
+    step.kernel = stores ? "popops.dynamic_update" : "popops.dynamic_slice";
+    step.operands = {whole.desc, starts.desc, part.desc};
+    Shape all(large.size());
+    std::iota(all.begin(), all.end(), 0);
+    step.attributes.set("window", all).set("map", dims).set("batching", Shape{});
+    step.attributes.set("sizes", sizes).set("clamp", std::int64_t{2});
+    if (stores) step.attributes.set("body", std::string("replace")).set("unique", std::int64_t{1});
+    run(step, {whole.pointer(), starts.pointer(), part.pointer()});
+    CHECK(whole.memory == expected_whole.memory);
+    CHECK(part.memory == expected_part.memory);
+  }
+}
+
 TEST(scatter_random_problems) {
   std::mt19937 g(11);
   const auto replace = [](double, double b) { return b; };

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "Twins.hpp"
+#include "popx/DynamicSlice.hpp"
 #include "popx/Gather.hpp"
 #include "popx/Map.hpp"
 #include "popx/Reduce.hpp"
@@ -263,6 +264,49 @@ std::vector<Twin> selections() {
   auto cut = popx::Window::of({2});
   cut.padding_low = {-1};
   add("cut", {5}, {3}, cut);
+  return twins;
+}
+
+namespace {
+
+/// A slice, what stands in its place after an update, and the whole.
+template <class T>
+Twin sliced(const std::string& name, Type type, const std::vector<T>& starts, const Shape& dims,
+            const Shape& sizes) {
+  const Shape shape = {5, 4, 300};
+  Shape part = shape;
+  for (std::size_t i = 0; i < dims.size(); ++i) part[dims[i]] = sizes[i];
+  return {"slice " + name,
+          {numbers<int>(poplar::INT, shape, -99, 99), numbers<int>(poplar::INT, part, -99, 99, 2),
+           valueOf<T>(type, {starts.size()}, starts)},
+          [=](Graph& g, const Tensors& in, Sequence& p) -> Tensors {
+            const auto t =
+                g.addVariable(poplar::INT, shape, poplar::VariableMappingMethod::LINEAR, "t");
+            p.add(poplar::program::Copy(in[0], t));
+            const auto slice = popx::dynamicSlice(g, t, in[2], dims, sizes, p);
+            popx::dynamicUpdate(g, t, in[1], in[2], dims, sizes, p);
+            return {slice, t};
+          }};
+}
+
+}  // namespace
+
+std::vector<Twin> slices() {
+  std::vector<Twin> twins;
+  for (const int start : {-300, -1, 0, 2, 3, 4, 5, 2000000000}) {
+    const std::string at = " at " + std::to_string(start);
+    twins.push_back(sliced<int>("of one row" + at, poplar::INT, {start}, {0}, {1}));
+    twins.push_back(sliced<int>("of rows" + at, poplar::INT, {start}, {0}, {2}));
+    twins.push_back(
+        sliced<int>("of two dimensions" + at, poplar::INT, {start, 3 - start}, {2, 1}, {7, 3}));
+  }
+  twins.push_back(sliced<unsigned>("by UNSIGNED_INT", poplar::UNSIGNED_INT, {~0u}, {0}, {2}));
+  twins.push_back(
+      sliced<signed char>("by SIGNED_CHAR", poplar::SIGNED_CHAR, {-9, 127}, {0, 2}, {2, 9}));
+  twins.push_back(
+      sliced<unsigned char>("by UNSIGNED_CHAR", poplar::UNSIGNED_CHAR, {200}, {1}, {3}));
+  twins.push_back(sliced<short>("by SHORT", poplar::SHORT, {-2}, {2}, {250}));
+  twins.push_back(sliced<long long>("by LONGLONG", poplar::LONGLONG, {-5'000'000'000}, {0}, {3}));
   return twins;
 }
 

@@ -129,6 +129,7 @@ TEST(random_bits) { Pairs().check(fast::random(), hardware::random()); }
 TEST(padding) { Pairs().check(fast::pads(), hardware::pads()); }
 TEST(gathering) { Pairs().check(fast::gathers(), hardware::gathers()); }
 TEST(mapping) { Pairs().check(fast::maps(), hardware::maps()); }
+TEST(slicing) { Pairs().check(fast::slices(), hardware::slices()); }
 TEST(sorting) { Pairs().check(fast::sorts(), hardware::sorts()); }
 TEST(reducing) { Pairs().check(fast::reductions(), hardware::reductions()); }
 TEST(reducing_windows) { Pairs().check(fast::windows(), hardware::windows()); }

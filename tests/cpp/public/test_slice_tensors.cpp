@@ -338,7 +338,7 @@ TEST(one_slice_has_the_same_options) {
     OptionFlags options;
     std::vector<float> slice, updated;
   };
-  const Case cases[] = {{3, {}, {5, 6}, {1, 2, 3, 4, 7, 8}},
+  const Case cases[] = {{3, {}, {1, 2}, {7, 8, 3, 4, 5, 6}},
                         {3, remap, {1, 2}, {7, 8, 3, 4, 5, 6}},
                         {3, padding, {0, 0}, {1, 2, 3, 4, 5, 6}},
                         {1, padding, {3, 4}, {1, 2, 7, 8, 5, 6}}};

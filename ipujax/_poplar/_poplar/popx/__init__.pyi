@@ -30,6 +30,8 @@ __all__: list[str] = [
     "copyRemoteBuffer",
     "ctcLoss",
     "dropoutBlock",
+    "dynamicSlice",
+    "dynamicUpdate",
     "eig",
     "eigh",
     "expr",
@@ -311,6 +313,25 @@ def dropoutBlock(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.Tensor: ...
+def dynamicSlice(
+    graph: poplar.Graph,
+    t: poplar.Tensor,
+    offset: poplar.Tensor,
+    dims: collections.abc.Sequence[typing.SupportsIndex],
+    sizes: collections.abc.Sequence[typing.SupportsIndex],
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> poplar.Tensor: ...
+def dynamicUpdate(
+    graph: poplar.Graph,
+    t: poplar.Tensor,
+    s: poplar.Tensor,
+    offset: poplar.Tensor,
+    dims: collections.abc.Sequence[typing.SupportsIndex],
+    sizes: collections.abc.Sequence[typing.SupportsIndex],
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def eig(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
