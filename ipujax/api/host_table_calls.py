@@ -137,6 +137,13 @@ def as_int32(indices: jax.Array) -> jax.Array:
     return jnp.clip(indices, least, ends.max).astype(jnp.int32)
 
 
+def _flat(array: jax.Array) -> jax.Array:
+    """[n]. Of what is not traced not by ravel(), a jitted function: inside of jax.grad each call of
+    one leaves an entry in JAX."""
+    is_traced = isinstance(array, jax.core.Tracer)
+    return array.ravel() if is_traced else lax.reshape(array, (array.size,))
+
+
 def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
     """All indices as one array [n], and what gives rows [n, columns] their shapes."""
     leaves, tree = jax.tree.flatten(indices)
@@ -149,8 +156,7 @@ def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array],
             )
     if not arrays:
         raise ConfigError(f"[{where}] needs indices; got none. Pass an array of integers.")
-    # Not by ravel(): inside of jax.grad, each call of a jitted function leaves an entry in JAX.
-    flat = jnp.concatenate([as_int32(lax.reshape(array, (array.size,))) for array in arrays])
+    flat = jnp.concatenate([as_int32(_flat(array)) for array in arrays])
 
     def rebuild(rows: jax.Array) -> Any:
         found, begin = [], 0

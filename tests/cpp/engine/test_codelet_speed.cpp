@@ -73,8 +73,8 @@ struct Plain {
 
 }  // namespace
 
-// The bound that users are told is 3. Both take turns and the best of many counts, so that what
-// else the machine does meanwhile meets both alike.
+// The bound is what users are told; 1.5 ends the search for a quiet moment. Both take turns and the
+// best of many counts, so that what else the machine does meanwhile meets both alike.
 TEST(a_codelet_takes_little_more_than_a_plain_loop) {
   for (const std::size_t n : {std::size_t{64}, std::size_t{512}}) {
     const auto engine = codeletProgram(n);
@@ -87,6 +87,6 @@ TEST(a_codelet_takes_little_more_than_a_plain_loop) {
     }
     std::printf("%zu vertices of %zu elements: %.0f us, plain loop %.0f us: ratio %.2f\n",
                 kVertices, n, codelet * 1e6, loop * 1e6, codelet / loop);
-    CHECK(codelet <= 1.5 * loop);
+    CHECK(codelet <= 3 * loop);
   }
 }
