@@ -23,7 +23,6 @@ target_compile_definitions(popx PUBLIC IPUJAX_PUBLIC_NAMES PRIVATE
   IPUJAX_POPX_CODELETS_FOLDER="${CMAKE_SOURCE_DIR}/cpp/popx/codelets")
 target_compile_options(popx PRIVATE -fvisibility=default)
 target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_LIBS})
-precompile_headers(popx)
 
 if(IPUJAX_BUILD_EXTENSION)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
@@ -31,7 +30,6 @@ if(IPUJAX_BUILD_EXTENSION)
   file(GLOB extension_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp
     cpp/backends/poplar/*.cpp cpp/embedded/*.cpp cpp/runtime/*.cpp xla_plugin/*.cpp)
   pybind11_add_module(_poplar MODULE NO_EXTRAS ${extension_sources})
-  precompile_headers(_poplar <pybind11/pybind11.h> <pybind11/stl.h>)
   target_include_directories(_poplar PRIVATE xla_plugin)
   target_compile_definitions(_poplar PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
   target_link_libraries(_poplar PRIVATE popx poplin popnn poprand)
