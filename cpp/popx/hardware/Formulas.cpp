@@ -185,9 +185,9 @@ Expr geluGradient(const Expr& x, const Expr& g) {
 }
 
 Expr geluErfGradient(const Expr& x, const Expr& g) {
-  const Expr density = 0.3989423f * Exp(-0.5f * (x * x));
-  const Expr slope = 0.5f * erfc(x * -0.70710678f) + x * density;
-  return g * Select(x, slope, IsInf(x));
+  const Expr a = Min(Max(x, Const(-14.5f)), Const(14.5f));  // the density is 0 beyond
+  const Expr density = 0.3989423f * Exp(-0.5f * (a * a));
+  return g * (0.5f * erfc(x * -0.70710678f) + a * density);
 }
 
 }  // namespace
