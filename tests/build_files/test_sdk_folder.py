@@ -99,7 +99,7 @@ def test_the_extension_shows_python_jax_and_libraries_of_custom_ops() -> None:
     shown = set(run("nm", "-D", "--defined-only", _poplar.__file__).split()[2::3])
     assert {"PyInit__poplar", "GetPjrtApi"} <= shown
     names = run("c++filt", *sorted(shown - {"PyInit__poplar", "GetPjrtApi"})).splitlines()
-    libraries = "|".join(("poplar", *LIBRARIES))
+    libraries = "|".join(("poplar", "poplibs", *LIBRARIES))  # poplibs: poputil/OptionParsing.hpp
     of_data = r"(?:typeinfo for|typeinfo name for|vtable for|guard variable for) "
     called_by_headers = r"ipujax::engine::(?:nameOf|reducerOf|machine)"
     public = re.compile(rf"(?:{of_data})?(?:.*? )?(?:(?:{libraries})::|{called_by_headers})")

@@ -1,4 +1,5 @@
 // Sources of codelets written for IPUs: what they use besides standard C++, compiled and run.
+// Long: sources of codelets, one for each form.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

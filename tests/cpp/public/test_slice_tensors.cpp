@@ -179,6 +179,7 @@ TEST(what_is_gathered_lies_as_slices_do) {
   CHECK_THROWS(popops::createGatherInput(f.graph, FLOAT, {2, 3}, 2), "an axis of the shape");
 }
 
+// Long: one table of plans, and what follows from each.
 TEST(tensors_of_a_plan_lie_as_it_says) {
   struct Case {
     std::size_t lookups, rows, columns, grain;
