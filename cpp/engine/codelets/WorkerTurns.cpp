@@ -114,7 +114,7 @@ void WorkerTurns::startThreads(int keep) {
         call(static_cast<unsigned>(worker));
       });
     } catch (const std::system_error&) {
-      failWith(std::current_exception());
+      failWith(std::current_exception());  // no thread is left: run() rethrows it
     }
   }
 }
