@@ -19,7 +19,22 @@ def iterate(data: Data, position: int = 0) -> Iterator[Any]:
     """An iterator that begins at this batch. Data with a method `skip` are asked to skip."""
     if callable(data) and not hasattr(data, "__iter__"):
         data = data()
+    check_iterable(data)
     return _iterate(data, position)
+
+
+def check_data(data: Any) -> None:
+    """Refuses what is neither data nor a function that may return them."""
+    if not callable(data):
+        check_iterable(data)
+
+
+def check_iterable(data: Any) -> None:
+    if not any(hasattr(data, name) for name in ("__iter__", "__next__", "as_numpy_iterator")):
+        raise FeedError(
+            f"[infeed] needs data that can be iterated over; got {type(data).__name__}. Pass an "
+            "iterable of batches, or a function that returns one."
+        )
 
 
 def _iterate(data: Any, position: int) -> Iterator[Any]:
@@ -27,11 +42,6 @@ def _iterate(data: Any, position: int) -> Iterator[Any]:
         data, position = data.skip(position), 0
     if callable(getattr(data, "as_numpy_iterator", None)):  # tf.data
         data = data.as_numpy_iterator()
-    if not hasattr(data, "__iter__") and not hasattr(data, "__next__"):
-        raise FeedError(
-            f"[infeed] needs data that can be iterated over; got {type(data).__name__}. Pass an "
-            "iterable of batches, or a function that returns one."
-        )
     return itertools.islice(iter(data), position, None)
 
 

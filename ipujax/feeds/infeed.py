@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ipujax import config, jax_compat
 from ipujax.errors import FeedError
 from ipujax.feeds import at_exit, checksums, ports
-from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, part_of, specs_of
+from ipujax.feeds.batches import Data, check_data, check_same, iterate, leaves_of, part_of, specs_of
 from ipujax.feeds.ports import Replicas, replicas_here
 
 #: What an iterator gives at its end.
@@ -84,6 +84,7 @@ class Infeed:
             prefetch_depth = max(1, config.from_environment().compile.prefetch_depth)
         if verify is None:
             verify = config.from_environment().process.verified_transfers
+        check_data(data)
         if prefetch_depth < 1:
             raise FeedError(
                 f"[infeed] needs a prefetch_depth of 1 or more; got {prefetch_depth}. Use 2, so "
@@ -146,6 +147,8 @@ class Infeed:
             position: the first batch.
         """
         with self._lock:
+            if data is not None:
+                check_data(data)
             self.close()
             self._data = self._data if data is None else data
             self._first = position

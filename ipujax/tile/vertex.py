@@ -197,6 +197,12 @@ def create_vertex(
         >>> ipu.tile.map(scale, x, factor=10.0).array.tolist()
         [[0.0, 10.0], [20.0, 30.0]]
     """
+    for argument, fields in (("outputs", outputs), ("constants", constants)):
+        if fields is not None and not isinstance(fields, Mapping):
+            raise ConfigError(
+                f"[ipu.tile.create_vertex] needs {argument} as a dict from names of fields; got "
+                f'{fields!r}. Use {argument}={{"y": ...}}.'
+            )
     outputs = dict(outputs or {})
     made = Vertex(
         name=name,

@@ -161,7 +161,7 @@ def test_batches_must_be_like_the_first(second, message):
     [
         (lambda: ipu.Infeed([]).spec, "at least one batch"),
         (lambda: ipu.Infeed([np.float32(1)], prefetch_depth=0), "prefetch_depth of 1 or more"),
-        (lambda: ipu.Infeed(7).spec, "data that can be iterated over; got int"),
+        (lambda: ipu.Infeed(7), "data that can be iterated over; got int"),
         (lambda: ipu.Infeed(["text"]).spec, "arrays of numbers"),
         (lambda: ipu.repeat(1, lambda x: x, 0, stop_at_end=True), "an infeed for stop_at_end"),
     ],

@@ -182,6 +182,7 @@ X = jnp.ones((2, 3))
             "got -1",
         ),
         (lambda: _sqrt(outputs={"x": "x"}), "each field once"),
+        (lambda: _sqrt(outputs=["y"]), "outputs as a dict"),
         (lambda: _sqrt(outputs={"y": "z"}), r"names of inputs \(x\)"),
         (lambda: _sqrt(in_place=[]), "needs a result"),
         (lambda: _sqrt(inputs=[], in_place=[]), "needs a result"),
