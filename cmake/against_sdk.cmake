@@ -27,9 +27,13 @@ target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_L
 if(IPUJAX_BUILD_EXTENSION)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
   find_package(pybind11 CONFIG REQUIRED)
-  file(GLOB extension_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp
-    cpp/backends/poplar/*.cpp cpp/embedded/*.cpp cpp/runtime/*.cpp xla_plugin/*.cpp)
-  pybind11_add_module(_poplar MODULE NO_EXTRAS ${extension_sources})
+  file(GLOB binding_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp)
+  file(GLOB extension_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/embedded/*.cpp
+    cpp/runtime/*.cpp xla_plugin/*.cpp)
+  add_bindings(popx poplin popnn poprand SOURCES ${binding_sources})
+  target_compile_definitions(ipujax_bindings PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+  pybind11_add_module(_poplar MODULE NO_EXTRAS $<TARGET_OBJECTS:ipujax_bindings>
+    ${extension_sources})
   target_include_directories(_poplar PRIVATE xla_plugin)
   target_compile_definitions(_poplar PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
   target_link_libraries(_poplar PRIVATE popx poplin popnn poprand)

@@ -44,7 +44,7 @@ def numbers_of_each_test(request: pytest.FixtureRequest) -> None:
         rng.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_python() -> RunPython:
     """Runs Python in a child process, with a changed environment."""
 

@@ -59,7 +59,6 @@ class Tree:
         """Compiles the sources that the changes affect, and links the copy's extension."""
         commands = json.loads((BUILD / "compile_commands.json").read_text())
         commands = [c for c in commands if "/tests/" not in c["file"]]
-        sources = {c["file"] for c in commands}
         changed = [name for name in self.changed() if not name.endswith((".py", ".pyi"))]
         touched = _objects_of(str(ROOT / name) for name in changed)
         jobs, replaced = [], []
@@ -68,7 +67,7 @@ class Tree:
             if command["file"] in {str(ROOT / n) for n in changed} or output in touched:
                 replaced.append(output)
                 jobs.append((command, command["file"]))
-        new = [n for n in changed if n.endswith(".cpp") and str(ROOT / n) not in sources]
+        new = [n for n in changed if n.endswith(".cpp") and not (ROOT / n).exists()]
         jobs += [(_sibling(commands, name), str(ROOT / name)) for name in new]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(lambda job: self._compile(*job), jobs))
@@ -79,10 +78,18 @@ class Tree:
         target.parent.mkdir(exist_ok=True)
         arguments = shlex.split(command["command"])
         arguments[arguments.index("-o") + 1] = str(target)
-        arguments[arguments.index("-c") + 1] = source
+        arguments[arguments.index("-c") + 1] = self._source(source, target)
         own = [a.replace(f"{ROOT}/", f"{self.root}/") if _is_ours(a) else a for a in arguments]
         _run(own)
         return str(target)
+
+    def _source(self, name: str, target: Path) -> str:
+        """`name`; for a file of the build, which includes sources, one that includes the copy's."""
+        if not Path(name).is_relative_to(BUILD):
+            return name
+        copy = target.with_suffix(".cpp")
+        copy.write_text(Path(name).read_text().replace(f"{ROOT}/", f"{self.root}/"))
+        return str(copy)
 
     def _link(self, objects: dict[str, str], added: list[str]) -> None:
         (library,) = (self.root / "ipujax" / "_poplar").glob("_poplar.*.so")

@@ -29,7 +29,7 @@ for schedule in ("grouped", "interleaved", "sequential"):
 KINDS = ("compute", "exchange", "link", "idle")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def costs(run_python: RunPython) -> dict[str, dict[str, float]]:
     done = run_python("-c", PROGRAM, env={"JAX_IPU_IPUS_PER_DEVICE": "4", "JAX_PLATFORMS": "ipu"})
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,12 @@
+# The bindings, objects of the extension. Reading pybind11 takes most of the time that one takes to
+# compile, so four at a time are one source to the compiler: those four share a namespace's
+# anonymous names and the names that their files bring in by `using`.
+#   add_bindings(<libraries they are compiled against> SOURCES <files>)
+function(add_bindings)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" SOURCES)
+  add_library(ipujax_bindings OBJECT ${arg_SOURCES})
+  target_link_libraries(ipujax_bindings PRIVATE pybind11::module ${arg_UNPARSED_ARGUMENTS})
+  target_include_directories(ipujax_bindings PRIVATE xla_plugin)
+  target_compile_options(ipujax_bindings PRIVATE "${compile_quickly}")
+  set_target_properties(ipujax_bindings PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+endfunction()
