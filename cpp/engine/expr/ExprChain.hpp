@@ -38,7 +38,10 @@ struct VirtualChain {
     std::int32_t output = -1;  ///< this output, or
     Place place;               ///< this place
     std::uint8_t bytes = 4;    ///< of an element
-    friend bool operator==(const Memory&, const Memory&) = default;
+    bool written = false;
+    bool liesWhere(const Memory& m) const {
+      return value == m.value && output == m.output && place == m.place;
+    }
   };
   std::vector<Memory> memory;
 };

@@ -52,7 +52,7 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   const std::int64_t lanes = simd::chainLanes();
   const std::int64_t rest = n % lanes;
   const std::int64_t whole = n - rest;
-  if (whole > 0) simd::runChain(chain.links.data(), chain.links.size(), memory, whole);
+  if (whole > 0) simd::runChain(chain.links.data(), memory, whole);
   if (rest == 0) return;
   // The last vector: what lies outside the scratch memory is moved to where there is room for all
   // its lanes.
@@ -67,7 +67,7 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
     memory[i] = room + i * kLine;
     std::memcpy(memory[i], outside[i], static_cast<std::size_t>(rest) * m.bytes);
   }
-  simd::runChain(chain.links.data(), chain.links.size(), memory, lanes);
+  simd::runChain(chain.links.data(), memory, lanes);
   for (std::size_t i = 0; i < chain.memory.size(); ++i) {
     const Chain::Memory& m = chain.memory[i];
     if (m.external && m.written)

@@ -428,12 +428,9 @@ class Planner {
       memory.bytes = m.bytes;
       memory.scalar = m.value >= 0 && isScalar(m.value);
       memory.external = !padded_ && !memory.scalar && memory.place.base < base_;
+      memory.written = m.written;
       chain.memory.push_back(memory);
     }
-    for (const auto& l : chain.links)
-      if (l.link == simd::Link::kStore || l.link == simd::Link::kStoreBool ||
-          l.link == simd::Link::kStoreHalf)
-        chain.memory[l.a.memory].written = true;
     return chain;
   }
 

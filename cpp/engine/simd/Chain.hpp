@@ -20,8 +20,7 @@ enum class Link : std::uint8_t {
   kStore,  ///< a <- acc
   kStoreBool,
   kStoreHalf,
-  kKeep,  ///< kept <- acc: a second accumulator, which links can only read
-  kSwap,
+  kKeep,  ///< a <- acc, where a is a kept strip
   kRoundToHalf,
   kRoundToBFloat16,
   // float
@@ -89,6 +88,7 @@ enum class Link : std::uint8_t {
   kSelect,       ///< acc is the mask: acc ? a : b
   kSelectTrue,   ///< b is the mask: b ? acc : a
   kSelectFalse,  ///< b is the mask: b ? a : acc
+  kEnd,          ///< the last link of every chain
 };
 
 /// Links that do an operation of one or two operands, by the operand that is the accumulator.
@@ -103,20 +103,31 @@ LinkForms linksOf(expr::Op op, ElementType operand, ElementType result);
 enum class Source : std::uint8_t {
   kMemory,
   kScalar,  ///< one element in memory holds for all
-  kKept,    ///< the second accumulator
+  kKept,    ///< a strip that a link of this chain has kept, in the form of the accumulator
 };
+constexpr std::size_t kMostKept = 8;
+
 struct ChainOperand {
   Source source = Source::kMemory;
-  std::uint8_t memory = 0;  ///< number in the chain's table of memory
+  std::uint8_t number = 0;  ///< in the chain's table of memory, or of the kept strip
 };
 /// One link made ready.
 struct ChainLink {
-  Link link = Link::kLoad;
-  ChainOperand a, b;
+  explicit ChainLink(Link link, ChainOperand first = {}, ChainOperand second = {})
+      : code(codeOf(link, first.source)),
+        a(first.number),
+        b(second.number),
+        b_source(second.source) {}
+  static constexpr std::uint16_t codeOf(Link link, Source a) {
+    return static_cast<std::uint16_t>(static_cast<int>(link) * 3 + static_cast<int>(a));
+  }
+  std::uint16_t code;
+  std::uint8_t a, b;
+  Source b_source;
 };
 
-/// Runs all links on elements [0, n): n is a multiple of chainLanes().
-void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n);
+/// Runs all links, up to kEnd, on elements [0, n): n is a multiple of chainLanes().
+void runChain(const ChainLink* links, std::byte* const* memory, std::int64_t n);
 std::int64_t chainLanes();  ///< elements of one vector of this CPU, at most 16
 
 }  // namespace ipujax::engine::simd
