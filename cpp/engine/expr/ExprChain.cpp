@@ -82,19 +82,35 @@ class Linker {
     m.bytes = static_cast<std::uint8_t>(isMask(v) ? 1 : 4);
     return memory(m);
   }
+  std::uint8_t keptMemory(std::size_t place) {
+    VirtualChain::Memory m;
+    m.kept = static_cast<std::int8_t>(place);
+    m.bytes = 0;
+    return memory(m);
+  }
   ChainOperand operand(std::int32_t v) {
-    if (isKept(v)) {
-      const auto number = std::find(kept_.begin(), kept_.end(), v) - kept_.begin();
-      return {Source::kKept, static_cast<std::uint8_t>(number)};
-    }
+    const auto place = std::find(kept_.begin(), kept_.end(), v);
+    if (place != kept_.end())
+      return {isMask(v) ? Source::kKeptMask : Source::kMemory,
+              keptMemory(static_cast<std::size_t>(place - kept_.begin()))};
     return {values_[index(v)].scalar ? Source::kScalar : Source::kMemory, memoryOf(v)};
   }
   void add(Link link, ChainOperand a = {}, ChainOperand b = {}) {
-    chain_.links.emplace_back(link, a, b);
+    simd::ChainLink next(link, a, b);
+    auto& links = chain_.links;
+    if (link > Link::kStoreHalf && link != Link::kEnd && !links.empty() && links.back().isLoad()) {
+      next.loadFirst(links.back());
+      links.pop_back();
+    }
+    links.push_back(next);
   }
   void addStore(Link link, std::uint8_t to) {
     chain_.memory[to].written = true;
-    add(link, {Source::kMemory, to});
+    auto& last = chain_.links.back();
+    if (link == Link::kStore && !last.isStore() && !last.stores())
+      last.storeAfter(to);
+    else
+      add(link, {Source::kMemory, to});
   }
   bool isMask(std::int32_t v) const { return values_[index(v)].is_mask; }
 
@@ -113,7 +129,7 @@ class Linker {
     });
     if (place == kept_.end()) return store(v);
     *place = v;
-    add(Link::kKeep, operand(v));
+    addStore(Link::kStore, operand(v).number);
   }
   bool isKept(std::int32_t v) const {
     return v >= 0 && std::find(kept_.begin(), kept_.end(), v) != kept_.end();
@@ -127,7 +143,11 @@ class Linker {
   void bring(std::int32_t v) {
     if (acc_ == v) return;
     preserve(acc_ >= 0 && isWanted(acc_));
-    add(isMask(v) ? Link::kLoadBool : Link::kLoad, operand(v));
+    const ChainOperand from = operand(v);
+    if (from.source == Source::kKeptMask)
+      add(Link::kLoad, {Source::kMemory, from.number});
+    else
+      add(isMask(v) ? Link::kLoadBool : Link::kLoad, from);
     acc_ = v;
   }
 

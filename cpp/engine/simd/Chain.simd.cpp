@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kBytes = kRegisterBytes;
 constexpr int kLanes = kBytes / 4;
+static_assert(8 * kBytes <= kKeptBytes);
 using Float = float __attribute__((vector_size(kBytes)));
 using Int = std::int32_t __attribute__((vector_size(kBytes)));
 using UInt = std::uint32_t __attribute__((vector_size(kBytes)));
@@ -103,108 +104,118 @@ IPUJAX_INLINE Float minimum(Float a, Float b) {
   return ((a != a) | (a < b)) ? a : (a == b ? zeros : b);
 }
 
+/// Where a link's operands are, for one strip.
+struct Operands {
+  const std::byte *a, *b;
+  Source b_source;
+
+  template <Source kSource, class V>
+  static IPUJAX_FN V vector(const std::byte* from, int i) {
+    if constexpr (kSource == Source::kMemory) return load<V>(from + i * kBytes);
+    std::uint32_t bits;  // as integers: adding -0.0 to zeros would lose the sign
+    __builtin_memcpy(&bits, from, 4);
+    return (V)(UInt{} + bits);
+  }
+  template <Source kSource>
+  static IPUJAX_FN Int mask(const std::byte* from, int i) {
+    if constexpr (kSource == Source::kKeptMask) return load<Int>(from + i * kBytes);
+    if constexpr (kSource == Source::kMemory) return loadMask(from + i * kLanes);
+    return Int{} - static_cast<std::int32_t>(*from != std::byte{0});
+  }
+  // The second operand's source is not part of the code.
+  IPUJAX_FN Float vectorOfB(int i) const {
+    return b_source == Source::kScalar ? vector<Source::kScalar, Float>(b, i)
+                                       : vector<Source::kMemory, Float>(b, i);
+  }
+  IPUJAX_FN Int maskOfB(int i) const {
+    if (b_source == Source::kScalar) return mask<Source::kScalar>(b, i);
+    if (b_source == Source::kKeptMask) return mask<Source::kKeptMask>(b, i);
+    return mask<Source::kMemory>(b, i);
+  }
+};
+
 /// Links over strips of sizeof...(kIndex) vectors: functions that take the accumulator as
 /// arguments, change it, and call the next link as the last thing they do. Eight vectors are passed
 /// in registers, and compilers make such a call a jump, so that the accumulator never goes to
 /// memory.
 template <int... kIndex>
 struct Strip {
-  static constexpr std::int64_t kVectors = sizeof...(kIndex);
-  static constexpr std::int64_t kElements = kVectors * kLanes;
+  static constexpr std::int64_t kElements = sizeof...(kIndex) * kLanes;
   template <int>
   using Vector = Float;
   struct Code {
-    void (*run)(const ChainLink*, std::byte* const* memory, std::int64_t at, std::byte* kept,
-                const Code* codes, Vector<kIndex>...);
-  };
-  using Codes = std::array<Code, ChainLink::codeOf(Link::kEnd, Source::kKept) + 1>;
-
-  /// Where a link's operands are.
-  struct Places {
-    std::uint8_t a, b;
-    Source b_source;
-    std::byte* const* memory;
-    std::int64_t first;  ///< element of the strip
-    std::byte* kept_strips;
-
-    IPUJAX_FN std::byte* at(std::uint8_t number, int bytes, int i) const {
-      return memory[number] + (first + i * kLanes) * bytes;
-    }
-    IPUJAX_FN std::byte* kept(std::uint8_t number, int i) const {
-      return kept_strips + (number * kVectors + i) * kBytes;
-    }
-    template <Source kSource, class V>
-    IPUJAX_FN V vector(std::uint8_t number, int i) const {
-      if constexpr (kSource == Source::kKept) return load<V>(kept(number, i));
-      if constexpr (kSource == Source::kMemory) return load<V>(at(number, 4, i));
-      std::uint32_t bits;  // as integers: adding -0.0 to zeros would lose the sign
-      __builtin_memcpy(&bits, memory[number], 4);
-      return (V)(UInt{} + bits);
-    }
-    template <Source kSource>
-    IPUJAX_FN Int mask(std::uint8_t number, int i) const {
-      if constexpr (kSource == Source::kKept) return load<Int>(kept(number, i));
-      if constexpr (kSource == Source::kMemory) return loadMask(at(number, 1, i));
-      return Int{} - static_cast<std::int32_t>(*memory[number] != std::byte{0});
-    }
-    /// Selection has a second operand, whose source is no part of the code.
-    IPUJAX_FN Float vectorOfB(int i) const {
-      if (b_source == Source::kScalar) return vector<Source::kScalar, Float>(b, i);
-      if (b_source == Source::kKept) return vector<Source::kKept, Float>(b, i);
-      return vector<Source::kMemory, Float>(b, i);
-    }
-    IPUJAX_FN Int maskOfB(int i) const {
-      if (b_source == Source::kScalar) return mask<Source::kScalar>(b, i);
-      if (b_source == Source::kKept) return mask<Source::kKept>(b, i);
-      return mask<Source::kMemory>(b, i);
-    }
+    void (*run)(const ChainLink*, std::byte* const* memory, const Code* codes, Vector<kIndex>...);
   };
 
-  /// F: what a link does to vector i of the accumulator.
-  template <class F>
-  static void run(const ChainLink* link, std::byte* const* memory, std::int64_t at, std::byte* kept,
-                  const Code* codes, Vector<kIndex>... v) {
-    const Places places{link->a, link->b, link->b_source, memory, at, kept};
-    (F{}(v, places, kIndex), ...);
-    ++link;
-    return codes[link->code].run(link, memory, at, kept, codes, v...);
+  /// F: what the link does to vector i of the accumulator. Wide strips have a function for each of
+  /// kForms: 1 stores, 2 loads; kTested is any of them.
+  static constexpr int kTested = 4;
+  template <class F, int kForm>
+  static void run(const ChainLink* link, std::byte* const* memory, const Code* codes,
+                  Vector<kIndex>... v) {
+    const Operands operands{memory[link->a], memory[link->b], link->b_source};
+    const std::byte* from = memory[link->from];
+    std::byte* to = memory[link->to];
+    const ChainLink* next = link + 1;
+    const Code code = codes[next->code()];
+    const int form = kForm == kTested ? link->form() : kForm;
+    if (form & 2) ((v = load<Float>(from + kIndex * kBytes)), ...);
+    (F{}(v, operands, kIndex), ...);
+    if (form & 1) (store(to + kIndex * kBytes, v), ...);
+    return code.run(next, memory, codes, v...);
   }
-  static void end(const ChainLink*, std::byte* const*, std::int64_t, std::byte*, const Code*,
-                  Vector<kIndex>...) {}
+  static void end(const ChainLink*, std::byte* const*, const Code*, Vector<kIndex>...) {}
 
-// PLACED: a statement on vector i of the accumulator, x, with places p. Others: expressions of x
-// and the link's operand, y; or of x alone.
-#define PLACED_FROM(Name, from, ...)                                               \
-  codes[ChainLink::codeOf(Link::Name, Source::from)] = {                           \
-      run<decltype([]([[maybe_unused]] Float& x, [[maybe_unused]] const Places& p, \
-                      [[maybe_unused]] int i) IPUJAX_FN {                          \
-        [[maybe_unused]] constexpr Source kSource = Source::from;                  \
-        __VA_ARGS__;                                                               \
-      })>};
-#define PLACED(Name, ...) PLACED_FROM(Name, kMemory, __VA_ARGS__)
-#define FROM_EACH(Name, ...)              \
-  PLACED_FROM(Name, kMemory, __VA_ARGS__) \
-  PLACED_FROM(Name, kScalar, __VA_ARGS__) \
-  PLACED_FROM(Name, kKept, __VA_ARGS__)
-#define UNARY(Name, expression) PLACED(Name, x = (Float)(expression))
+  using Codes = std::array<Code, ChainLink::codeOf(Link::kEnd, Source::kMemory) + 1>;
+  template <class F>
+  static constexpr void put(Codes& codes, F, Link link, Source a = Source::kMemory) {
+    Code* forms = &codes[ChainLink::codeOf(link, a)];
+    if constexpr (sizeof...(kIndex) < 8) {
+      for (int form = 0; form < 4; ++form) forms[form] = {run<F, kTested>};
+    } else {
+      forms[0] = {run<F, 0>};
+      forms[1] = {run<F, 1>};
+      forms[2] = {run<F, 2>};
+      forms[3] = {run<F, 3>};
+    }
+  }
+
+// A statement on vector i of the accumulator, x, with operands o. Others: expressions of x and the
+// link's operand, y; or of x alone.
+#define FROM(Name, source, ...)                                                                 \
+  put(                                                                                          \
+      codes,                                                                                    \
+      []([[maybe_unused]] Float& x, [[maybe_unused]] const Operands& o, [[maybe_unused]] int i) \
+          IPUJAX_FN {                                                                           \
+            [[maybe_unused]] constexpr Source kSource = Source::source;                         \
+            __VA_ARGS__;                                                                        \
+          },                                                                                    \
+      Link::Name, Source::source);
+#define UNARY(Name, expression) FROM(Name, kMemory, x = (Float)(expression))
+#define VECTORS(Name, ...)         \
+  FROM(Name, kMemory, __VA_ARGS__) \
+  FROM(Name, kScalar, __VA_ARGS__)
 #define BINARY(Name, V, expression) \
-  FROM_EACH(                        \
+  VECTORS(                          \
       Name, x = (Float)[](V x, V y) \
-                IPUJAX_FN { return expression; }((V)x, p.template vector<kSource, V>(p.a, i)))
+                IPUJAX_FN { return expression; }((V)x, o.vector<kSource, V>(o.a, i)))
+#define MASKS(Name, ...)           \
+  FROM(Name, kMemory, __VA_ARGS__) \
+  FROM(Name, kScalar, __VA_ARGS__) \
+  FROM(Name, kKeptMask, __VA_ARGS__)
 #define MASK(Name, expression)          \
-  FROM_EACH(                            \
+  MASKS(                                \
       Name, x = (Float)[](Int x, Int y) \
-                IPUJAX_FN { return expression; }((Int)x, p.template mask<kSource>(p.a, i)))
+                IPUJAX_FN { return expression; }((Int)x, o.mask<kSource>(o.a, i)))
   // Long: a row for each link.
-  static constexpr Codes codes() {
+  static constexpr Codes allCodes() {
     Codes codes{};
-    BINARY(kLoad, Float, ((void)x, y))
-    MASK(kLoadBool, ((void)x, y))
-    PLACED(kLoadHalf, x = loadHalf(p.at(p.a, 2, i)))
-    PLACED(kStore, store(p.at(p.a, 4, i), x))
-    PLACED(kStoreBool, storeMask(p.at(p.a, 1, i), (Int)x))
-    PLACED(kStoreHalf, storeHalf(p.at(p.a, 2, i), x))
-    PLACED_FROM(kKeep, kKept, store(p.kept(p.a, i), x))
+    VECTORS(kLoad, x = (o.vector<kSource, Float>(o.a, i)))
+    MASKS(kLoadBool, x = (Float)o.mask<kSource>(o.a, i))
+    FROM(kLoadHalf, kMemory, x = loadHalf(o.a + i * kLanes * 2))
+    FROM(kStore, kMemory, store(const_cast<std::byte*>(o.a) + i * kBytes, x))
+    FROM(kStoreBool, kMemory, storeMask(const_cast<std::byte*>(o.a) + i * kLanes, (Int)x))
+    FROM(kStoreHalf, kMemory, storeHalf(const_cast<std::byte*>(o.a) + i * kLanes * 2, x))
     UNARY(kRoundToHalf, roundToHalf(x))
     UNARY(kRoundToBFloat16, roundToBFloat16(x))
     UNARY(kAbs, (Int)x & 0x7fffffff)
@@ -266,42 +277,45 @@ struct Strip {
     MASK(kAndMask, x & y)
     MASK(kOrMask, x | y)
     MASK(kXorMask, x ^ y)
-    FROM_EACH(kSelect, x = (Int)x ? p.template vector<kSource, Float>(p.a, i) : p.vectorOfB(i))
-    FROM_EACH(kSelectTrue, x = p.maskOfB(i) ? x : p.template vector<kSource, Float>(p.a, i))
-    FROM_EACH(kSelectFalse, x = p.maskOfB(i) ? p.template vector<kSource, Float>(p.a, i) : x)
-    codes[ChainLink::codeOf(Link::kEnd, Source::kMemory)] = {end};
+    VECTORS(kSelect, x = (Int)x ? o.vector<kSource, Float>(o.a, i) : o.vectorOfB(i))
+    VECTORS(kSelectTrue, x = o.maskOfB(i) ? x : o.vector<kSource, Float>(o.a, i))
+    VECTORS(kSelectFalse, x = o.maskOfB(i) ? o.vector<kSource, Float>(o.a, i) : x)
+    codes.back() = {end};
     return codes;
   }
-#undef PLACED_FROM
-#undef PLACED
-#undef FROM_EACH
+#undef FROM
 #undef UNARY
+#undef VECTORS
 #undef BINARY
+#undef MASKS
 #undef MASK
 };
 
 template <class S>
-constexpr auto kCodes = S::codes();
+constexpr auto kCodes = S::allCodes();
 
-/// Whole strips of elements [at, n); returns where they end.
+/// Whole strips of n elements; returns how many elements those are.
 template <int... kIndex>
-std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte* const* memory,
-                       std::int64_t at, std::int64_t n) {
+std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte** memory,
+                       const std::uint8_t* steps, std::size_t num_memory, std::int64_t n) {
   using S = Strip<kIndex...>;
-  alignas(kBytes) std::byte kept[kMostKept * S::kVectors * kBytes];
   const auto* codes = kCodes<S>.data();
-  for (; at + S::kElements <= n; at += S::kElements)
-    codes[links->code].run(links, memory, at, kept, codes, (static_cast<void>(kIndex), Float{})...);
-  return at;
+  std::int64_t done = 0;
+  for (; done + S::kElements <= n; done += S::kElements) {
+    codes[links->code()].run(links, memory, codes, (static_cast<void>(kIndex), Float{})...);
+    for (std::size_t m = 0; m < num_memory; ++m) memory[m] += steps[m] * S::kElements;
+  }
+  return done;
 }
 }  // namespace
 
 std::int64_t chainLanes() { return kLanes; }
 
-void runChain(const ChainLink* links, std::byte* const* memory, std::int64_t n) {
-  std::int64_t at = runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, 0, n);
-  at = runStrips(Strip<0, 1, 2, 3>{}, links, memory, at, n);
-  runStrips(Strip<0>{}, links, memory, at, n);
+void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
+              std::size_t num_memory, std::int64_t n) {
+  n -= runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, steps, num_memory, n);
+  n -= runStrips(Strip<0, 1, 2, 3>{}, links, memory, steps, num_memory, n);
+  runStrips(Strip<0>{}, links, memory, steps, num_memory, n);
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
