@@ -1,6 +1,7 @@
 #include "engine/expr/ExprChain.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace ipujax::engine::expr {
 
@@ -49,10 +50,13 @@ class Linker {
   Linker(const std::vector<VirtualStep>& steps, const std::vector<ValueTraits>& values,
          const std::vector<std::ptrdiff_t>& last_use, VirtualChain& chain,
          std::vector<bool>& in_memory)
-      : steps_(steps), values_(values), last_use_(last_use), chain_(chain), in_memory_(in_memory) {}
+      : steps_(steps), values_(values), last_use_(last_use), chain_(chain), in_memory_(in_memory) {
+    kept_.fill(-1);
+  }
 
   void run() {
     for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(steps_[at_]);
+    add(Link::kEnd);
   }
 
  private:
@@ -67,7 +71,8 @@ class Linker {
 
   std::uint8_t memory(const VirtualChain::Memory& m) {
     auto& table = chain_.memory;
-    auto found = std::find(table.begin(), table.end(), m);
+    auto found = std::find_if(table.begin(), table.end(),
+                              [&](const auto& other) { return other.liesWhere(m); });
     if (found == table.end()) found = table.insert(found, m);
     return static_cast<std::uint8_t>(found - table.begin());
   }
@@ -77,32 +82,57 @@ class Linker {
     m.bytes = static_cast<std::uint8_t>(isMask(v) ? 1 : 4);
     return memory(m);
   }
+  std::uint8_t keptMemory(std::size_t place) {
+    VirtualChain::Memory m;
+    m.kept = static_cast<std::int8_t>(place);
+    m.bytes = 0;
+    return memory(m);
+  }
   ChainOperand operand(std::int32_t v) {
-    if (v == kept_) return {Source::kKept, 0};
+    const auto place = std::find(kept_.begin(), kept_.end(), v);
+    if (place != kept_.end())
+      return {isMask(v) ? Source::kKeptMask : Source::kMemory,
+              keptMemory(static_cast<std::size_t>(place - kept_.begin()))};
     return {values_[index(v)].scalar ? Source::kScalar : Source::kMemory, memoryOf(v)};
   }
   void add(Link link, ChainOperand a = {}, ChainOperand b = {}) {
-    chain_.links.push_back({link, a, b});
+    simd::ChainLink next(link, a, b);
+    auto& links = chain_.links;
+    if (link > Link::kStoreHalf && link != Link::kEnd && !links.empty() && links.back().isLoad()) {
+      next.loadFirst(links.back());
+      links.pop_back();
+    }
+    links.push_back(next);
+  }
+  void addStore(Link link, std::uint8_t to) {
+    chain_.memory[to].written = true;
+    auto& last = chain_.links.back();
+    if (link == Link::kStore && !last.isStore() && !last.stores())
+      last.storeAfter(to);
+    else
+      add(link, {Source::kMemory, to});
   }
   bool isMask(std::int32_t v) const { return values_[index(v)].is_mask; }
 
   void store(std::int32_t v) {
-    add(isMask(v) ? Link::kStoreBool : Link::kStore, {Source::kMemory, memoryOf(v)});
+    addStore(isMask(v) ? Link::kStoreBool : Link::kStore, memoryOf(v));
     in_memory_[index(v)] = true;
   }
 
-  /// The accumulator is about to change: saves its value if a later step, or another operand of
+  /// The accumulator is about to change: keeps its value if a later step, or another operand of
   /// this one (`also`), wants it.
   void preserve(bool also) {
     const std::int32_t v = acc_;
-    if (v < 0 || v == kept_ || isAvailable(v) || !(also || isNeededLater(v))) return;
-    const bool kept_is_free = kept_ < 0 || isAvailable(kept_) || !isWanted(kept_);
-    if (kept_is_free) {
-      add(Link::kKeep);
-      kept_ = v;
-    } else {
-      store(v);
-    }
+    if (v < 0 || isKept(v) || isAvailable(v) || !(also || isNeededLater(v))) return;
+    const auto place = std::find_if(kept_.begin(), kept_.end(), [&](std::int32_t k) {
+      return k < 0 || isAvailable(k) || !isWanted(k);
+    });
+    if (place == kept_.end()) return store(v);
+    *place = v;
+    addStore(Link::kStore, operand(v).number);
+  }
+  bool isKept(std::int32_t v) const {
+    return v >= 0 && std::find(kept_.begin(), kept_.end(), v) != kept_.end();
   }
   bool isWanted(std::int32_t v) const {
     const auto& args = steps_[at_].args;
@@ -112,16 +142,12 @@ class Linker {
   /// Makes the accumulator hold v.
   void bring(std::int32_t v) {
     if (acc_ == v) return;
-    if (v == kept_) {
-      if (acc_ >= 0 && !isAvailable(acc_) && isWanted(acc_)) {
-        add(Link::kSwap);
-        std::swap(acc_, kept_);
-        return;
-      }
-    } else {
-      preserve(acc_ >= 0 && isWanted(acc_));
-    }
-    add(isMask(v) ? Link::kLoadBool : Link::kLoad, operand(v));
+    preserve(acc_ >= 0 && isWanted(acc_));
+    const ChainOperand from = operand(v);
+    if (from.source == Source::kKeptMask)
+      add(Link::kLoad, {Source::kMemory, from.number});
+    else
+      add(isMask(v) ? Link::kLoadBool : Link::kLoad, from);
     acc_ = v;
   }
 
@@ -130,8 +156,8 @@ class Linker {
     if (!forms.second) return false;
     if (d.args[0] == acc_) return false;
     if (d.args[1] == acc_) return true;
-    if (d.args[0] == kept_) return false;
-    if (d.args[1] == kept_) return true;
+    if (isKept(d.args[0])) return false;
+    if (isKept(d.args[1])) return true;
     return values_[index(d.args[0])].scalar;
   }
 
@@ -149,7 +175,7 @@ class Linker {
       VirtualChain::Memory m;
       m.output = d.output;
       m.bytes = 2;
-      return add(Link::kStoreHalf, {Source::kMemory, memory(m)});
+      return addStore(Link::kStoreHalf, memory(m));
     }
     if (isSelect(d))
       linkSelect(d);
@@ -210,7 +236,7 @@ class Linker {
 
   void linkSelect(const VirtualStep& d) {
     const auto [if_true, if_false, predicate] = d.args;
-    if (acc_ == if_true || (acc_ != predicate && acc_ != if_false && kept_ == if_true)) {
+    if (acc_ == if_true || (acc_ != predicate && acc_ != if_false && isKept(if_true))) {
       bring(if_true);
       preserve(false);
       return add(Link::kSelectTrue, operand(if_false), operand(predicate));
@@ -238,7 +264,7 @@ class Linker {
   std::vector<bool>& in_memory_;
   std::size_t at_ = 0;
   std::int32_t acc_ = -1;
-  std::int32_t kept_ = -1;
+  std::array<std::int32_t, simd::kMostKept> kept_;  ///< the value in each place, or -1
 };
 }  // namespace
 

@@ -37,8 +37,12 @@ struct VirtualChain {
     std::int32_t value = -1;   ///< where this value lies, or
     std::int32_t output = -1;  ///< this output, or
     Place place;               ///< this place
+    std::int8_t kept = -1;     ///< this place for a kept strip
     std::uint8_t bytes = 4;    ///< of an element
-    friend bool operator==(const Memory&, const Memory&) = default;
+    bool written = false;
+    bool liesWhere(const Memory& m) const {
+      return value == m.value && output == m.output && place == m.place && kept == m.kept;
+    }
   };
   std::vector<Memory> memory;
 };

@@ -45,33 +45,37 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
 
 void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
   std::byte* memory[kMostChainMemory];
-  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
-    const Place p = chain.memory[i].place;
-    memory[i] = const_cast<std::byte*>(bases[p.base] + p.offset);
+  alignas(kLine) std::byte kept[simd::kMostKept * simd::kKeptBytes];
+  const std::size_t num_memory = chain.memory.size();
+  for (std::size_t i = 0; i < num_memory; ++i) {
+    const Chain::Memory& m = chain.memory[i];
+    memory[i] = m.kept >= 0 ? kept + static_cast<std::size_t>(m.kept) * simd::kKeptBytes
+                            : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
   }
+  const auto runLinks = [&](std::int64_t elements) {
+    simd::runChain(chain.links.data(), memory, chain.steps.data(), num_memory, elements);
+  };
   const std::int64_t lanes = simd::chainLanes();
   const std::int64_t rest = n % lanes;
-  const std::int64_t whole = n - rest;
-  if (whole > 0) simd::runChain(chain.links.data(), chain.links.size(), memory, whole);
+  runLinks(n - rest);
   if (rest == 0) return;
   // The last vector: what lies outside the scratch memory is moved to where there is room for all
   // its lanes.
   alignas(kLine) std::byte room[kMostChainMemory * kLine];
   std::byte* outside[kMostChainMemory];
-  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
-    const Chain::Memory& m = chain.memory[i];
-    if (m.scalar) continue;
-    memory[i] += whole * m.bytes;
-    if (!m.external) continue;
+  const auto restBytes = [&](std::size_t i) {
+    return static_cast<std::size_t>(rest) * chain.steps[i];
+  };
+  for (std::size_t i = 0; i < num_memory; ++i) {
+    if (!chain.memory[i].external) continue;
     outside[i] = memory[i];
     memory[i] = room + i * kLine;
-    std::memcpy(memory[i], outside[i], static_cast<std::size_t>(rest) * m.bytes);
+    std::memcpy(memory[i], outside[i], restBytes(i));
   }
-  simd::runChain(chain.links.data(), chain.links.size(), memory, lanes);
-  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
-    const Chain::Memory& m = chain.memory[i];
-    if (m.external && m.written)
-      std::memcpy(outside[i], memory[i], static_cast<std::size_t>(rest) * m.bytes);
+  runLinks(lanes);
+  for (std::size_t i = 0; i < num_memory; ++i) {
+    if (chain.memory[i].external && chain.memory[i].written)
+      std::memcpy(outside[i], room + i * kLine, restBytes(i));
   }
 }
 

@@ -425,15 +425,13 @@ class Planner {
       memory.place = m.value >= 0    ? place_[index(m.value)]
                      : m.output >= 0 ? outputPlace(m.output)
                                      : m.place;
-      memory.bytes = m.bytes;
-      memory.scalar = m.value >= 0 && isScalar(m.value);
-      memory.external = !padded_ && !memory.scalar && memory.place.base < base_;
+      memory.kept = m.kept;
+      const bool scalar = m.value >= 0 && isScalar(m.value);
+      chain.steps.push_back(scalar ? 0 : m.bytes);
+      memory.external = !padded_ && chain.steps.back() != 0 && memory.place.base < base_;
+      memory.written = m.written;
       chain.memory.push_back(memory);
     }
-    for (const auto& l : chain.links)
-      if (l.link == simd::Link::kStore || l.link == simd::Link::kStoreBool ||
-          l.link == simd::Link::kStoreHalf)
-        chain.memory[l.a.memory].written = true;
     return chain;
   }
 

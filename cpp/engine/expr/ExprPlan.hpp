@@ -46,13 +46,13 @@ struct Step {
 struct Chain {
   struct Memory {
     Place place;
-    std::uint8_t bytes = 4;  ///< of an element
-    bool scalar = false;
+    std::int8_t kept = -1;  ///< or this place for a kept strip
     bool external = false;  ///< an input or output: nothing may be touched past the last element
     bool written = false;
   };
   std::vector<simd::ChainLink> links;
   std::vector<Memory> memory;
+  std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar or kept
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.

@@ -6,11 +6,13 @@
 
 namespace ipujax::engine::simd {
 
-IPUJAX_DECLARE_SIMD(void runChain(const ChainLink*, std::size_t, std::byte* const*, std::int64_t))
+IPUJAX_DECLARE_SIMD(void runChain(const ChainLink*, std::byte**, const std::uint8_t*, std::size_t,
+                                  std::int64_t))
 IPUJAX_DECLARE_SIMD(std::int64_t chainLanes())
 
-void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n) {
-  IPUJAX_PICK(runChain)(links, count, memory, n);
+void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
+              std::size_t num_memory, std::int64_t n) {
+  IPUJAX_PICK(runChain)(links, memory, steps, num_memory, n);
 }
 std::int64_t chainLanes() { return IPUJAX_PICK(chainLanes)(); }
 

@@ -20,8 +20,6 @@ enum class Link : std::uint8_t {
   kStore,  ///< a <- acc
   kStoreBool,
   kStoreHalf,
-  kKeep,  ///< kept <- acc: a second accumulator, which links can only read
-  kSwap,
   kRoundToHalf,
   kRoundToBFloat16,
   // float
@@ -89,6 +87,7 @@ enum class Link : std::uint8_t {
   kSelect,       ///< acc is the mask: acc ? a : b
   kSelectTrue,   ///< b is the mask: b ? acc : a
   kSelectFalse,  ///< b is the mask: b ? a : acc
+  kEnd,          ///< the last link of every chain
 };
 
 /// Links that do an operation of one or two operands, by the operand that is the accumulator.
@@ -102,21 +101,60 @@ LinkForms linksOf(expr::Op op, ElementType operand, ElementType result);
 
 enum class Source : std::uint8_t {
   kMemory,
-  kScalar,  ///< one element in memory holds for all
-  kKept,    ///< the second accumulator
+  kScalar,    ///< one element in memory holds for all
+  kKeptMask,  ///< a mask kept as it is in the accumulator
 };
+constexpr std::size_t kMostKept = 8;
+constexpr std::size_t kKeptBytes = 8 * 64;  ///< of a strip, on any CPU
+
 struct ChainOperand {
   Source source = Source::kMemory;
-  std::uint8_t memory = 0;  ///< number in the chain's table of memory
+  std::uint8_t number = 0;  ///< in the chain's table of memory
 };
-/// One link made ready.
-struct ChainLink {
-  Link link = Link::kLoad;
-  ChainOperand a, b;
+/// One link made ready. An operation can also load the accumulator before and store it afterwards:
+/// most loads and stores need no link of their own.
+class ChainLink {
+ public:
+  explicit ChainLink(Link link, ChainOperand first = {}, ChainOperand second = {})
+      : code_(codeOf(link, first.source)),
+        a(first.number),
+        b(second.number),
+        b_source(second.source) {}
+  /// Of a link that neither loads nor stores; forms that do follow.
+  static constexpr std::uint16_t codeOf(Link link, Source a) {
+    return static_cast<std::uint16_t>((static_cast<int>(link) * 3 + static_cast<int>(a)) * 4);
+  }
+  std::uint16_t code() const { return code_; }
+  int form() const { return code_ % 4; }  ///< 1: stores, 2: loads
+  Link link() const { return static_cast<Link>(code_ / 12); }
+  /// Does nothing but load vectors from memory.
+  bool isLoad() const { return code_ == codeOf(Link::kLoad, Source::kMemory); }
+  bool isStore() const { return link() >= Link::kStore && link() <= Link::kStoreHalf; }
+  bool stores() const { return (form() & 1) != 0; }
+  /// An operation first does what `load` does.
+  void loadFirst(const ChainLink& load) {
+    code_ |= 2;
+    from = load.a;
+  }
+  /// No store: stores what it leaves in the accumulator, 4 bytes for each element.
+  void storeAfter(std::uint8_t memory) {
+    code_ |= 1;
+    to = memory;
+  }
+
+ private:
+  std::uint16_t code_;
+
+ public:
+  std::uint8_t a, b;
+  Source b_source;
+  std::uint8_t from = 0, to = 0;
 };
 
-/// Runs all links on elements [0, n): n is a multiple of chainLanes().
-void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n);
+/// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves each of the
+/// `num_memory` pointers on by n times its `steps`, the bytes of an element or 0.
+void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
+              std::size_t num_memory, std::int64_t n);
 std::int64_t chainLanes();  ///< elements of one vector of this CPU, at most 16
 
 }  // namespace ipujax::engine::simd

@@ -1,7 +1,7 @@
 #include "engine/simd/Chain.hpp"
 
+#include <array>
 #include <cstring>
-#include <utility>
 
 #include "engine/simd/HalfMath.hpp"
 #include "engine/simd/Registers.hpp"
@@ -13,11 +13,11 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
+#define IPUJAX_FN __attribute__((always_inline))
+
 constexpr int kBytes = kRegisterBytes;
-// Vectors of a strip. More of them share the price of one dispatch, until they spill: AVX-512 has
-// 32 registers, the others 16.
-constexpr int kWide = kBytes == 64 ? 16 : 8;
 constexpr int kLanes = kBytes / 4;
+static_assert(8 * kBytes <= kKeptBytes);
 using Float = float __attribute__((vector_size(kBytes)));
 using Int = std::int32_t __attribute__((vector_size(kBytes)));
 using UInt = std::uint32_t __attribute__((vector_size(kBytes)));
@@ -104,224 +104,218 @@ IPUJAX_INLINE Float minimum(Float a, Float b) {
   return ((a != a) | (a < b)) ? a : (a == b ? zeros : b);
 }
 
-/// The accumulator: a strip of kVectors vectors, in registers since every index is a constant.
-template <int kVectors>
-struct Strip {
-  Float v[kVectors];
-};
-template <class S, class F, int... kIndex>
-IPUJAX_INLINE void each(S& strip, F f, std::integer_sequence<int, kIndex...>) {
-  (f(strip.v[kIndex], kIndex), ...);
-}
-template <int kVectors, class F>
-IPUJAX_INLINE void each(Strip<kVectors>& strip, F f) {
-  each(strip, f, std::make_integer_sequence<int, kVectors>{});
-}
+/// Where a link's operands are, for one strip.
+struct Operands {
+  const std::byte *a, *b;
+  Source b_source;
 
-/// The operand of a link, from wherever it lies, for elements `at` and on.
-template <int kVectors>
-struct Operand {
-  const std::byte* memory;
-  std::int64_t at;
-  const Strip<kVectors>& kept;
-};
-
-/// strip <- f(vector of the strip, vector of the operand, index); V: 32-bit lanes.
-template <Source kSource, class V, int kVectors, class F>
-IPUJAX_INLINE void apply(Strip<kVectors>& strip, const Operand<kVectors>& operand, F f) {
-  if constexpr (kSource == Source::kScalar) {
+  template <Source kSource, class V>
+  static IPUJAX_FN V vector(const std::byte* from, int i) {
+    if constexpr (kSource == Source::kMemory) return load<V>(from + i * kBytes);
     std::uint32_t bits;  // as integers: adding -0.0 to zeros would lose the sign
-    __builtin_memcpy(&bits, operand.memory, 4);
-    const V y = (V)(UInt{} + bits);
-    each(strip, [&](Float& x, int i) { x = (Float)f((V)x, y, i); });
-  } else if constexpr (kSource == Source::kKept) {
-    each(strip, [&](Float& x, int i) { x = (Float)f((V)x, (V)operand.kept.v[i], i); });
-  } else {
-    const std::byte* from = operand.memory + operand.at * 4;
-    each(strip, [&](Float& x, int i) { x = (Float)f((V)x, load<V>(from + i * kBytes), i); });
+    __builtin_memcpy(&bits, from, 4);
+    return (V)(UInt{} + bits);
   }
-}
-/// The same for masks.
-template <Source kSource, int kVectors, class F>
-IPUJAX_INLINE void applyMask(Strip<kVectors>& strip, const Operand<kVectors>& operand, F f) {
-  if constexpr (kSource == Source::kScalar) {
-    const Int y = Int{} - static_cast<std::int32_t>(*operand.memory != std::byte{0});
-    each(strip, [&](Float& x, int) { x = (Float)f((Int)x, y); });
-  } else if constexpr (kSource == Source::kKept) {
-    each(strip, [&](Float& x, int i) { x = (Float)f((Int)x, (Int)operand.kept.v[i]); });
-  } else {
-    const std::byte* from = operand.memory + operand.at;
-    each(strip, [&](Float& x, int i) { x = (Float)f((Int)x, loadMask(from + i * kLanes)); });
+  template <Source kSource>
+  static IPUJAX_FN Int mask(const std::byte* from, int i) {
+    if constexpr (kSource == Source::kKeptMask) return load<Int>(from + i * kBytes);
+    if constexpr (kSource == Source::kMemory) return loadMask(from + i * kLanes);
+    return Int{} - static_cast<std::int32_t>(*from != std::byte{0});
   }
-}
-
-/// Selection has a second operand, whose source is not part of the case: found here.
-template <class F>
-IPUJAX_INLINE void withSource(Source source, F f) {
-  if (source == Source::kScalar)
-    f(std::integral_constant<Source, Source::kScalar>{});
-  else if (source == Source::kKept)
-    f(std::integral_constant<Source, Source::kKept>{});
-  else
-    f(std::integral_constant<Source, Source::kMemory>{});
-}
-
-/// acc is the mask: acc ? a : b.
-template <Source kSource, int kVectors>
-IPUJAX_INLINE void select(Strip<kVectors>& acc, const Operand<kVectors>& a, Source b_source,
-                          const Operand<kVectors>& b) {
-  const Strip<kVectors> mask = acc;
-  apply<kSource, Float>(acc, a, [](Float, Float y, int) { return y; });
-  withSource(b_source, [&](auto source) {
-    apply<source(), Float>(acc, b, [&](Float x, Float y, int i) { return (Int)mask.v[i] ? x : y; });
-  });
-}
-/// b is the mask: acc stays where it is kWhen, else a.
-template <Source kSource, bool kWhen, int kVectors>
-IPUJAX_INLINE void selectByMask(Strip<kVectors>& acc, const Operand<kVectors>& a, Source b_source,
-                                const Operand<kVectors>& b) {
-  Strip<kVectors> mask = acc;
-  withSource(b_source,
-             [&](auto source) { applyMask<source()>(mask, b, [](Int, Int y) { return y; }); });
-  apply<kSource, Float>(acc, a, [&](Float x, Float y, int i) {
-    const Int m = (Int)mask.v[i];
-    return kWhen ? (m ? x : y) : (m ? y : x);
-  });
-}
-
-constexpr int caseOf(Link link, Source source) {
-  return static_cast<int>(link) * 3 + static_cast<int>(source);
-}
-
-/// One strip of elements, beginning with element `at`.
-// Long: one switch over all links keeps the accumulators in registers.
-template <int kVectors>
-IPUJAX_INLINE void runStrip(const ChainLink* links, std::size_t count, std::byte* const* memory,
-                            std::int64_t at) {
-  Strip<kVectors> acc;
-  Strip<kVectors> kept;
-  each(acc, [](Float& x, int) { x = Float{}; });
-  each(kept, [](Float& x, int) { x = Float{}; });
-#define IPUJAX_CASES(Name, statement)           \
-  case caseOf(Link::Name, Source::kMemory): {   \
-    constexpr Source kSource = Source::kMemory; \
-    statement;                                  \
-    break;                                      \
-  }                                             \
-  case caseOf(Link::Name, Source::kScalar): {   \
-    constexpr Source kSource = Source::kScalar; \
-    statement;                                  \
-    break;                                      \
-  }                                             \
-  case caseOf(Link::Name, Source::kKept): {     \
-    constexpr Source kSource = Source::kKept;   \
-    statement;                                  \
-    break;                                      \
+  // The second operand's source is not part of the code.
+  IPUJAX_FN Float vectorOfB(int i) const {
+    return b_source == Source::kScalar ? vector<Source::kScalar, Float>(b, i)
+                                       : vector<Source::kMemory, Float>(b, i);
   }
-#define IPUJAX_BINARY(Name, V, expression) \
-  IPUJAX_CASES(Name, (apply<kSource, V>(acc, a, [](V x, V y, int) { return expression; })))
-#define IPUJAX_MASK(Name, expression) \
-  IPUJAX_CASES(Name, (applyMask<kSource>(acc, a, [](Int x, Int y) { return expression; })))
-#define IPUJAX_STRIP(Name, statement)                                \
-  case caseOf(Link::Name, Source::kMemory):                          \
-    each(acc, [&](Float& x, [[maybe_unused]] int i) { statement; }); \
-    break;
-#define IPUJAX_UNARY(Name, expression) IPUJAX_STRIP(Name, x = (Float)(expression))
-  for (std::size_t k = 0; k < count; ++k) {
-    const ChainLink& l = links[k];
-    std::byte* const to = memory[l.a.memory];
-    const Operand<kVectors> a{to, at, kept};
-    const Operand<kVectors> b{memory[l.b.memory], at, kept};
-    switch (caseOf(l.link, l.a.source)) {
-      IPUJAX_BINARY(kLoad, Float, ((void)x, y))
-      IPUJAX_MASK(kLoadBool, ((void)x, y))
-      IPUJAX_STRIP(kLoadHalf, x = loadHalf(to + (at + i * kLanes) * 2))
-      IPUJAX_STRIP(kStore, store(to + at * 4 + i * kBytes, x))
-      IPUJAX_STRIP(kStoreBool, storeMask(to + at + i * kLanes, (Int)x))
-      IPUJAX_STRIP(kStoreHalf, storeHalf(to + (at + i * kLanes) * 2, x))
-      IPUJAX_STRIP(kKeep, kept.v[i] = x)
-      IPUJAX_STRIP(kSwap, std::swap(x, kept.v[i]))
-      IPUJAX_UNARY(kRoundToHalf, roundToHalf(x))
-      IPUJAX_UNARY(kRoundToBFloat16, roundToBFloat16(x))
-      IPUJAX_UNARY(kAbs, (Int)x & 0x7fffffff)
-      IPUJAX_UNARY(kNegate, -x)
-      IPUJAX_UNARY(kSquare, x * x)
-      IPUJAX_UNARY(kInverse, 1.0f / x)
-      IPUJAX_BINARY(kAdd, Float, x + y)
-      IPUJAX_BINARY(kSubtract, Float, x - y)
-      IPUJAX_BINARY(kSubtractFrom, Float, y - x)
-      IPUJAX_BINARY(kMultiply, Float, x * y)
-      IPUJAX_BINARY(kDivide, Float, x / y)
-      IPUJAX_BINARY(kDivideInto, Float, y / x)
-      IPUJAX_BINARY(kMaximum, Float, maximum(x, y))
-      IPUJAX_BINARY(kMinimum, Float, minimum(x, y))
-      IPUJAX_BINARY(kMaximumOfNumber, Float, y > x ? y : x)
-      IPUJAX_BINARY(kMinimumOfNumber, Float, y < x ? y : x)
-      IPUJAX_BINARY(kMaximumOfZero, Float, (y > x ? y : x) + 0.0f)  // -0 becomes +0
-      IPUJAX_BINARY(kEqual, Float, x == y)
-      IPUJAX_BINARY(kNotEqual, Float, x != y)
-      IPUJAX_BINARY(kLess, Float, x < y)
-      IPUJAX_BINARY(kLessEqual, Float, x <= y)
-      IPUJAX_BINARY(kGreater, Float, x > y)
-      IPUJAX_BINARY(kGreaterEqual, Float, x >= y)
-      IPUJAX_UNARY(kNegateInt, -(UInt)x)
-      IPUJAX_UNARY(kSquareInt, (UInt)x * (UInt)x)
-      IPUJAX_UNARY(kNotInt, ~(UInt)x)
-      IPUJAX_BINARY(kAddInt, UInt, x + y)
-      IPUJAX_BINARY(kSubtractInt, UInt, x - y)
-      IPUJAX_BINARY(kSubtractFromInt, UInt, y - x)
-      IPUJAX_BINARY(kMultiplyInt, UInt, x * y)
-      IPUJAX_BINARY(kAnd, UInt, x & y)
-      IPUJAX_BINARY(kOr, UInt, x | y)
-      IPUJAX_BINARY(kXor, UInt, x ^ y)
-      IPUJAX_BINARY(kShiftLeft, UInt, y < 32u ? x << (y & 31u) : UInt{})
-      IPUJAX_BINARY(kShiftRight, UInt, y < 32u ? x >> (y & 31u) : UInt{})
-      IPUJAX_BINARY(kShiftRightSign, Int, x >> ((UInt)y < 32u ? y : Int{} + 31))
-      IPUJAX_BINARY(kShiftLeftFew, UInt, x << y)
-      IPUJAX_BINARY(kShiftRightFew, UInt, x >> y)
-      IPUJAX_BINARY(kRotateLeft, UInt, rotateLeft(x, y))
-      IPUJAX_BINARY(kMaximumInt, Int, x > y ? x : y)
-      IPUJAX_BINARY(kMinimumInt, Int, x < y ? x : y)
-      IPUJAX_BINARY(kMaximumUInt, UInt, x > y ? x : y)
-      IPUJAX_BINARY(kMinimumUInt, UInt, x < y ? x : y)
-      IPUJAX_BINARY(kEqualInt, Int, x == y)
-      IPUJAX_BINARY(kNotEqualInt, Int, x != y)
-      IPUJAX_BINARY(kLessInt, Int, x < y)
-      IPUJAX_BINARY(kLessEqualInt, Int, x <= y)
-      IPUJAX_BINARY(kGreaterInt, Int, x > y)
-      IPUJAX_BINARY(kGreaterEqualInt, Int, x >= y)
-      IPUJAX_BINARY(kLessUInt, UInt, x < y)
-      IPUJAX_BINARY(kLessEqualUInt, UInt, x <= y)
-      IPUJAX_BINARY(kGreaterUInt, UInt, x > y)
-      IPUJAX_BINARY(kGreaterEqualUInt, UInt, x >= y)
-      IPUJAX_UNARY(kIntToFloat, __builtin_convertvector((Int)x, Float))
-      IPUJAX_UNARY(kUIntToFloat, __builtin_convertvector((UInt)x, Float))
-      IPUJAX_UNARY(kMaskToFloat, (Int)x & __builtin_bit_cast(std::int32_t, 1.0f))
-      IPUJAX_UNARY(kMaskToInt, (Int)x & 1)
-      IPUJAX_UNARY(kNotMask, ~(Int)x)
-      IPUJAX_MASK(kAndMask, x & y)
-      IPUJAX_MASK(kOrMask, x | y)
-      IPUJAX_MASK(kXorMask, x ^ y)
-      IPUJAX_CASES(kSelect, (select<kSource>(acc, a, l.b.source, b)))
-      IPUJAX_CASES(kSelectTrue, (selectByMask<kSource, true>(acc, a, l.b.source, b)))
-      IPUJAX_CASES(kSelectFalse, (selectByMask<kSource, false>(acc, a, l.b.source, b)))
+  IPUJAX_FN Int maskOfB(int i) const {
+    if (b_source == Source::kScalar) return mask<Source::kScalar>(b, i);
+    if (b_source == Source::kKeptMask) return mask<Source::kKeptMask>(b, i);
+    return mask<Source::kMemory>(b, i);
+  }
+};
+
+/// Links over strips of sizeof...(kIndex) vectors: functions that take the accumulator as
+/// arguments, change it, and call the next link as the last thing they do. Eight vectors are passed
+/// in registers, and compilers make such a call a jump, so that the accumulator never goes to
+/// memory.
+template <int... kIndex>
+struct Strip {
+  static constexpr std::int64_t kElements = sizeof...(kIndex) * kLanes;
+  template <int>
+  using Vector = Float;
+  struct Code {
+    void (*run)(const ChainLink*, std::byte* const* memory, const Code* codes, Vector<kIndex>...);
+  };
+
+  /// F: what the link does to vector i of the accumulator. Wide strips have a function for each of
+  /// kForms: 1 stores, 2 loads; kTested is any of them.
+  static constexpr int kTested = 4;
+  template <class F, int kForm>
+  static void run(const ChainLink* link, std::byte* const* memory, const Code* codes,
+                  Vector<kIndex>... v) {
+    const Operands operands{memory[link->a], memory[link->b], link->b_source};
+    const std::byte* from = memory[link->from];
+    std::byte* to = memory[link->to];
+    const ChainLink* next = link + 1;
+    const Code code = codes[next->code()];
+    const int form = kForm == kTested ? link->form() : kForm;
+    if (form & 2) ((v = load<Float>(from + kIndex * kBytes)), ...);
+    (F{}(v, operands, kIndex), ...);
+    if (form & 1) (store(to + kIndex * kBytes, v), ...);
+    return code.run(next, memory, codes, v...);
+  }
+  static void end(const ChainLink*, std::byte* const*, const Code*, Vector<kIndex>...) {}
+
+  using Codes = std::array<Code, ChainLink::codeOf(Link::kEnd, Source::kMemory) + 1>;
+  template <class F>
+  static constexpr void put(Codes& codes, F, Link link, Source a = Source::kMemory) {
+    Code* forms = &codes[ChainLink::codeOf(link, a)];
+    if constexpr (sizeof...(kIndex) < 8) {
+      for (int form = 0; form < 4; ++form) forms[form] = {run<F, kTested>};
+    } else {
+      forms[0] = {run<F, 0>};
+      forms[1] = {run<F, 1>};
+      forms[2] = {run<F, 2>};
+      forms[3] = {run<F, 3>};
     }
   }
-#undef IPUJAX_UNARY
-#undef IPUJAX_STRIP
-#undef IPUJAX_CASES
-#undef IPUJAX_BINARY
-#undef IPUJAX_MASK
+
+// A statement on vector i of the accumulator, x, with operands o. Others: expressions of x and the
+// link's operand, y; or of x alone.
+#define FROM(Name, source, ...)                                                                 \
+  put(                                                                                          \
+      codes,                                                                                    \
+      []([[maybe_unused]] Float& x, [[maybe_unused]] const Operands& o, [[maybe_unused]] int i) \
+          IPUJAX_FN {                                                                           \
+            [[maybe_unused]] constexpr Source kSource = Source::source;                         \
+            __VA_ARGS__;                                                                        \
+          },                                                                                    \
+      Link::Name, Source::source);
+#define UNARY(Name, expression) FROM(Name, kMemory, x = (Float)(expression))
+#define VECTORS(Name, ...)         \
+  FROM(Name, kMemory, __VA_ARGS__) \
+  FROM(Name, kScalar, __VA_ARGS__)
+#define BINARY(Name, V, expression) \
+  VECTORS(                          \
+      Name, x = (Float)[](V x, V y) \
+                IPUJAX_FN { return expression; }((V)x, o.vector<kSource, V>(o.a, i)))
+#define MASKS(Name, ...)           \
+  FROM(Name, kMemory, __VA_ARGS__) \
+  FROM(Name, kScalar, __VA_ARGS__) \
+  FROM(Name, kKeptMask, __VA_ARGS__)
+#define MASK(Name, expression)          \
+  MASKS(                                \
+      Name, x = (Float)[](Int x, Int y) \
+                IPUJAX_FN { return expression; }((Int)x, o.mask<kSource>(o.a, i)))
+  // Long: a row for each link.
+  static constexpr Codes allCodes() {
+    Codes codes{};
+    VECTORS(kLoad, x = (o.vector<kSource, Float>(o.a, i)))
+    MASKS(kLoadBool, x = (Float)o.mask<kSource>(o.a, i))
+    FROM(kLoadHalf, kMemory, x = loadHalf(o.a + i * kLanes * 2))
+    FROM(kStore, kMemory, store(const_cast<std::byte*>(o.a) + i * kBytes, x))
+    FROM(kStoreBool, kMemory, storeMask(const_cast<std::byte*>(o.a) + i * kLanes, (Int)x))
+    FROM(kStoreHalf, kMemory, storeHalf(const_cast<std::byte*>(o.a) + i * kLanes * 2, x))
+    UNARY(kRoundToHalf, roundToHalf(x))
+    UNARY(kRoundToBFloat16, roundToBFloat16(x))
+    UNARY(kAbs, (Int)x & 0x7fffffff)
+    UNARY(kNegate, -x)
+    UNARY(kSquare, x * x)
+    UNARY(kInverse, 1.0f / x)
+    BINARY(kAdd, Float, x + y)
+    BINARY(kSubtract, Float, x - y)
+    BINARY(kSubtractFrom, Float, y - x)
+    BINARY(kMultiply, Float, x * y)
+    BINARY(kDivide, Float, x / y)
+    BINARY(kDivideInto, Float, y / x)
+    BINARY(kMaximum, Float, maximum(x, y))
+    BINARY(kMinimum, Float, minimum(x, y))
+    BINARY(kMaximumOfNumber, Float, y > x ? y : x)
+    BINARY(kMinimumOfNumber, Float, y < x ? y : x)
+    BINARY(kMaximumOfZero, Float, (y > x ? y : x) + 0.0f)  // -0 becomes +0
+    BINARY(kEqual, Float, x == y)
+    BINARY(kNotEqual, Float, x != y)
+    BINARY(kLess, Float, x < y)
+    BINARY(kLessEqual, Float, x <= y)
+    BINARY(kGreater, Float, x > y)
+    BINARY(kGreaterEqual, Float, x >= y)
+    UNARY(kNegateInt, -(UInt)x)
+    UNARY(kSquareInt, (UInt)x * (UInt)x)
+    UNARY(kNotInt, ~(UInt)x)
+    BINARY(kAddInt, UInt, x + y)
+    BINARY(kSubtractInt, UInt, x - y)
+    BINARY(kSubtractFromInt, UInt, y - x)
+    BINARY(kMultiplyInt, UInt, x * y)
+    BINARY(kAnd, UInt, x & y)
+    BINARY(kOr, UInt, x | y)
+    BINARY(kXor, UInt, x ^ y)
+    BINARY(kShiftLeft, UInt, y < 32u ? x << (y & 31u) : UInt{})
+    BINARY(kShiftRight, UInt, y < 32u ? x >> (y & 31u) : UInt{})
+    BINARY(kShiftRightSign, Int, x >> ((UInt)y < 32u ? y : Int{} + 31))
+    BINARY(kShiftLeftFew, UInt, x << y)
+    BINARY(kShiftRightFew, UInt, x >> y)
+    BINARY(kRotateLeft, UInt, rotateLeft(x, y))
+    BINARY(kMaximumInt, Int, x > y ? x : y)
+    BINARY(kMinimumInt, Int, x < y ? x : y)
+    BINARY(kMaximumUInt, UInt, x > y ? x : y)
+    BINARY(kMinimumUInt, UInt, x < y ? x : y)
+    BINARY(kEqualInt, Int, x == y)
+    BINARY(kNotEqualInt, Int, x != y)
+    BINARY(kLessInt, Int, x < y)
+    BINARY(kLessEqualInt, Int, x <= y)
+    BINARY(kGreaterInt, Int, x > y)
+    BINARY(kGreaterEqualInt, Int, x >= y)
+    BINARY(kLessUInt, UInt, x < y)
+    BINARY(kLessEqualUInt, UInt, x <= y)
+    BINARY(kGreaterUInt, UInt, x > y)
+    BINARY(kGreaterEqualUInt, UInt, x >= y)
+    UNARY(kIntToFloat, __builtin_convertvector((Int)x, Float))
+    UNARY(kUIntToFloat, __builtin_convertvector((UInt)x, Float))
+    UNARY(kMaskToFloat, (Int)x & __builtin_bit_cast(std::int32_t, 1.0f))
+    UNARY(kMaskToInt, (Int)x & 1)
+    UNARY(kNotMask, ~(Int)x)
+    MASK(kAndMask, x & y)
+    MASK(kOrMask, x | y)
+    MASK(kXorMask, x ^ y)
+    VECTORS(kSelect, x = (Int)x ? o.vector<kSource, Float>(o.a, i) : o.vectorOfB(i))
+    VECTORS(kSelectTrue, x = o.maskOfB(i) ? x : o.vector<kSource, Float>(o.a, i))
+    VECTORS(kSelectFalse, x = o.maskOfB(i) ? o.vector<kSource, Float>(o.a, i) : x)
+    codes.back() = {end};
+    return codes;
+  }
+#undef FROM
+#undef UNARY
+#undef VECTORS
+#undef BINARY
+#undef MASKS
+#undef MASK
+};
+
+template <class S>
+constexpr auto kCodes = S::allCodes();
+
+/// Whole strips of n elements; returns how many elements those are.
+template <int... kIndex>
+std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte** memory,
+                       const std::uint8_t* steps, std::size_t num_memory, std::int64_t n) {
+  using S = Strip<kIndex...>;
+  const auto* codes = kCodes<S>.data();
+  std::int64_t done = 0;
+  for (; done + S::kElements <= n; done += S::kElements) {
+    codes[links->code()].run(links, memory, codes, (static_cast<void>(kIndex), Float{})...);
+    for (std::size_t m = 0; m < num_memory; ++m) memory[m] += steps[m] * S::kElements;
+  }
+  return done;
 }
 }  // namespace
 
 std::int64_t chainLanes() { return kLanes; }
 
-void runChain(const ChainLink* links, std::size_t count, std::byte* const* memory, std::int64_t n) {
-  std::int64_t at = 0;
-  for (; at + kWide * kLanes <= n; at += kWide * kLanes) runStrip<kWide>(links, count, memory, at);
-  for (; at + 4 * kLanes <= n; at += 4 * kLanes) runStrip<4>(links, count, memory, at);
-  for (; at < n; at += kLanes) runStrip<1>(links, count, memory, at);
+void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
+              std::size_t num_memory, std::int64_t n) {
+  n -= runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, steps, num_memory, n);
+  n -= runStrips(Strip<0, 1, 2, 3>{}, links, memory, steps, num_memory, n);
+  runStrips(Strip<0>{}, links, memory, steps, num_memory, n);
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE
