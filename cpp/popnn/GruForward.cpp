@@ -332,8 +332,8 @@ Tensor inTurns(Graph& graph, Forward& layer, const Tensor& begin, const Sequence
          sequences.kept.valid() ? step.outputs[0] : Tensor()},
         loop, debug);
   };
-  return internal::runSteps(graph, layer.params.rnn.maxTimeSteps, false, {first}, all, prog, body,
-                            debug)[0];
+  return internal::runSteps(graph, layer.params.rnn.maxTimeSteps, false, {first}, all, {}, prog,
+                            body, debug)[0];
 }
 
 /// One step after the other, with limits.

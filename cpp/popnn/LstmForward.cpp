@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "popnn/Lstm.hpp"
 #include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Lstm.hpp"
@@ -81,14 +83,14 @@ struct Forward {
         type, pe::Any(pe::PlaceHolder(2 * which + 1) + pe::PlaceHolder(2 * which + 2)));
   }
 
-  /// The state behind a step into `to`, which may be the state itself, in one compute set after the
-  /// product. `keep` as in `next`; where there are flags, sequences behind their end keep the
-  /// state.
+  /// The state behind a step in its place, in one compute set after the product, and the output
+  /// also into `sequence` where valid. `keep` as in `next`; where there are flags, sequences behind
+  /// their end keep the state.
   void fusedStep(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
-                 const Tensor& input, const LstmState& to, const Tensor& keep, Sequence& prog,
+                 const Tensor& input, const Tensor& sequence, const Tensor& keep, Sequence& prog,
                  const DebugContext& debug) {
     weigh(graph, input, state.output, prog, debug);
-    std::vector<Tensor> terms, results{to.cellState, to.output};
+    std::vector<Tensor> terms, results{state.cellState, state.output};
     for (unsigned unit = 0; unit < 4; ++unit) addTerms(input, unit, terms);
     terms.push_back(state.cellState);
     const pe::Any before{pe::PlaceHolder(9)};
@@ -104,6 +106,10 @@ struct Forward {
       const pe::PlaceHolder output(10), inverse(11), mask(12);
       expressions = {pe::Any(before * inverse + cell * mask),
                      pe::Any(output * inverse + out * tanh * mask)};
+    }
+    if (sequence.valid()) {
+      expressions.push_back(expressions[1]);
+      results.push_back(sequence);
     }
     if (keep.valid()) {
       for (const pe::Any& each : {forget, in, out, candidate, tanh, before})
@@ -153,7 +159,7 @@ struct Forward {
     Sequence loop(debug);
     const Tensor keep = slice.interimOut;
     if (fused()) {
-      fusedStep(graph, flags, state, slice.inputs[0], state, keep, loop, debug);
+      fusedStep(graph, flags, state, slice.inputs[0], {}, keep, loop, debug);
       return loop;
     }
     const Tensor to = keep.valid() ? keep.slice(0, 4)
@@ -175,28 +181,54 @@ struct Sequences {
   Tensor inputs, kept, outputs;
 };
 
+/// The most elements of a tensor that one tile has.
+std::size_t mostOnATile(const Graph& graph, const Tensor& t) {
+  std::size_t most = 0;
+  for (const auto& intervals : graph.getTileMapping(t)) {
+    std::size_t elements = 0;
+    for (const auto& each : intervals) elements += each.size();
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
+/// Where a step's product reads the output before, [batch][output size], if `usual`, where
+/// sequences lie, is another division, and the rest of a step takes no longer there; else an
+/// invalid tensor.
+Tensor placeForProduct(Graph& graph, const Forward& layer, const Tensor& usual,
+                       const DebugContext& debug) {
+  const LstmParams& params = layer.params;
+  if (params.doInputWeightCalc && !layer.ahead) return {};  // it reads the input beside it
+  const auto& type = params.rnn.dataType;
+  const Tensor read = poplin::createMatMulInputLHS(
+      graph, type, usual.shape(), {layer.n, 4 * layer.n}, debug, layer.options, layer.cache);
+  const auto& target = graph.getTarget();
+  const std::size_t one_turn = target.getNumWorkerContexts() * target.getVectorWidth(type);
+  const std::size_t there = mostOnATile(graph, read), now = mostOnATile(graph, usual);
+  return there != now && there <= std::max(now, one_turn) ? read : Tensor();
+}
+
 /// By turns of several steps.
 LstmState inTurns(Graph& graph, Forward& layer, const LstmState& begin, const Sequences& sequences,
                   Sequence& prog, const DebugContext& debug) {
-  std::vector<Tensor> states;
-  for (const Tensor& from : {begin.output, begin.cellState}) {
-    states.push_back(
-        rnn::createInitialState(graph, layer.params.rnn, true, 1, 1, {debug, "state"})[0]);
-    prog.add(Copy(from, states.back(), false, {debug, "state"}));
-  }
+  const Tensor usual =
+      rnn::createInitialState(graph, layer.params.rnn, true, 1, 1, {debug, "state"})[0];
+  const Tensor place = placeForProduct(graph, layer, usual, {debug, "state"});
+  const Tensor output = place.valid() ? place : usual;
+  const LstmState state{output, graph.clone(output, {debug, "state"})};
+  prog.add(Copy(begin.output, state.output, false, {debug, "state"}));
+  prog.add(Copy(begin.cellState, state.cellState, false, {debug, "state"}));
   internal::StepTensors all{{sequences.inputs}, {}};
   for (const Tensor& t : {sequences.kept, sequences.outputs})
     if (t.valid()) all.outputs.push_back(t);
-  const auto body = [&](Sequence& loop, std::vector<Tensor>& state,
-                        const internal::StepTensors& step) {
-    const LstmState now{state[0], state[1]};
-    if (sequences.outputs.valid()) state[0] = step.outputs.back();
+  const auto body = [&](Sequence& loop, std::vector<Tensor>&, const internal::StepTensors& step) {
+    const Tensor outputs = sequences.outputs.valid() ? step.outputs.back() : Tensor();
     const Tensor keep = sequences.kept.valid() ? step.outputs[0] : Tensor();
-    layer.fusedStep(graph, {}, now, step.inputs[0], {state[0], state[1]}, keep, loop, debug);
+    layer.fusedStep(graph, {}, state, step.inputs[0], outputs, keep, loop, debug);
   };
-  const auto last = internal::runSteps(graph, layer.params.rnn.maxTimeSteps, false, states, all,
-                                       prog, body, debug);
-  return {last[0], last[1]};
+  internal::runSteps(graph, layer.params.rnn.maxTimeSteps, false, {}, all, place, prog, body,
+                     debug);
+  return state;
 }
 
 /// One step after the other, with limits.

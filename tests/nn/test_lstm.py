@@ -187,6 +187,28 @@ def test_one_loop_costs_fewer_cycles_than_a_scan() -> None:
     assert trained[0] < 0.35 * trained[1], trained
 
 
+def test_a_layer_costs_at_most_half_of_its_definition() -> None:
+    """A scan whose inputs are weighed ahead, so that a step has one product too."""
+    x, weights, state = layer(128, 16, 64, 128)
+
+    def plain(x: Any, w: Any, u: Any, b: Any, h: Any, c: Any) -> Any:
+        def cell(state: Any, given: Any) -> Any:
+            h, c = state
+            f, i, o, g = jnp.split(given + h @ u, 4, -1)
+            gates = jax.nn.sigmoid(jnp.stack([f, i, o]))
+            c = gates[0] * c + gates[1] * jnp.tanh(g)
+            h = gates[2] * jnp.tanh(c)
+            return (h, c), h
+
+        return jax.lax.scan(cell, (h, c), x @ w + b)[1]
+
+    w, u = (np.moveaxis(each, 0, 1).reshape(each.shape[1], -1) for each in weights[:2])
+    scan = jax.jit(plain).lower(x, w, u, weights.biases.reshape(-1), *state)
+    ours = jax.jit(lambda *operands: lstm(*operands)[0]).lower(x, weights, state)
+    cycles, plain_cycles = (each.compile().cost_analysis()["cycles"] for each in (ours, scan))
+    assert cycles <= 0.5 * plain_cycles, (cycles, plain_cycles)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -19,16 +19,31 @@ std::vector<Tensor> at(const std::vector<Tensor>& sequences, std::size_t step) {
   return found;
 }
 
+/// A variable of the shape of `steps` [..., batch][size], each step's elements on the tiles of
+/// those of `place` [batch][size].
+Tensor alongside(Graph& graph, const Tensor& place, const Tensor& steps,
+                 const DebugContext& debug) {
+  const std::size_t each = steps.numElements() / place.numElements();
+  const Tensor t =
+      graph.addVariable(steps.elementType(), {place.dim(0), place.dim(1), each}, debug);
+  auto mapping = graph.getTileMapping(place);
+  for (auto& intervals : mapping)
+    for (auto& interval : intervals) interval = {interval.begin() * each, interval.end() * each};
+  graph.setTileMapping(t, mapping);
+  return t.dimShuffle({2, 0, 1}).reshape(steps.shape());
+}
+
 /// The steps of a loop, in turns.
 class Turns {
  public:
   Turns(Graph& graph, std::size_t steps, bool reverse, const StepTensors& sequences,
-        const StepBody& body, const DebugContext& debug)
+        const Tensor& place, const StepBody& body, const DebugContext& debug)
       : graph_(graph),
         steps_(steps),
         per_turn_(stepsPerTurn(steps)),
         reverse_(reverse),
         sequences_(sequences),
+        place_(place),
         body_(body),
         debug_(debug) {}
 
@@ -57,24 +72,40 @@ class Turns {
     Sequence turn(debug_);
     StepTensors part;
     for (const Tensor& t : sequences_.inputs) {
-      part.inputs.push_back(partOf(t));
-      popops::internal::clampedSliceWithOutput(graph_, part.inputs.back(), t, counter, {0},
-                                               {per_turn_}, turn, {debug_, "slice"});
+      Tensor slice = partOf(t);
+      popops::internal::clampedSliceWithOutput(graph_, slice, t, counter, {0}, {per_turn_}, turn,
+                                               {debug_, "slice"});
+      part.inputs.push_back(moved(slice, placed(slice), turn));
     }
-    for (const Tensor& t : sequences_.outputs) part.outputs.push_back(partOf(t));
-    auto moved = states;
-    addSteps(part, 0, per_turn_, moved, turn);
-    for (std::size_t i = 0; i < part.outputs.size(); ++i)
-      popops::internal::clampedUpdate(graph_, sequences_.outputs[i], part.outputs[i], counter, {0},
+    std::vector<Tensor> updates;
+    for (const Tensor& t : sequences_.outputs) {
+      updates.push_back(partOf(t));
+      part.outputs.push_back(placed(updates.back()));
+    }
+    auto last = states;
+    addSteps(part, 0, per_turn_, last, turn);
+    for (std::size_t i = 0; i < updates.size(); ++i)
+      popops::internal::clampedUpdate(graph_, sequences_.outputs[i],
+                                      moved(part.outputs[i], updates[i], turn), counter, {0},
                                       {per_turn_}, turn, {debug_, "update"});
-    for (std::size_t i = 0; i < states.size(); ++i)
-      if (moved[i] != states[i]) turn.add(Copy(moved[i], states[i], false, {debug_, "state"}));
+    for (std::size_t i = 0; i < states.size(); ++i) moved(last[i], states[i], turn);
     const auto step = static_cast<unsigned>(per_turn_);
     if (reverse_)
       popops::subInPlace(graph_, counter, step, turn, {debug_, "previous"});
     else
       popops::addInPlace(graph_, counter, step, turn, {debug_, "next"});
     prog.add(poplar::program::Repeat(static_cast<unsigned>(turns), turn, debug_));
+  }
+
+  /// `to`, which has the elements of `from`.
+  Tensor moved(const Tensor& from, const Tensor& to, Sequence& turn) {
+    if (from != to) turn.add(Copy(from, to, false, {debug_, "moved"}));
+    return to;
+  }
+
+  /// Where the steps of a turn are read and written: `part`, or a variable with place_'s elements.
+  Tensor placed(const Tensor& part) {
+    return place_.valid() ? alongside(graph_, place_, part, {debug_, "placed"}) : part;
   }
 
   /// A variable where the steps of a turn lie.
@@ -87,6 +118,7 @@ class Turns {
   std::size_t steps_, per_turn_;
   bool reverse_;
   const StepTensors& sequences_;
+  Tensor place_;
   const StepBody& body_;
   DebugContext debug_;
 };
@@ -101,9 +133,10 @@ std::size_t stepsPerTurn(std::size_t steps) {
 
 std::vector<Tensor> runSteps(Graph& graph, std::size_t steps, bool reverse,
                              const std::vector<Tensor>& states, const StepTensors& sequences,
-                             Sequence& prog, const StepBody& body, const DebugContext& debug) {
+                             const Tensor& place, Sequence& prog, const StepBody& body,
+                             const DebugContext& debug) {
   auto last = states;
-  Turns(graph, steps, reverse, sequences, body, debug).run(last, prog);
+  Turns(graph, steps, reverse, sequences, place, body, debug).run(last, prog);
   return last;
 }
 

@@ -25,10 +25,13 @@ using StepBody = std::function<void(poplar::program::Sequence& loop,
 
 /// The loop of a layer whose sequences have the same number of steps, T: a turn runs several, whose
 /// slices of `sequences` [T, ...] are read, and written, at once; steps that remain follow it.
-/// Returns the states after the last step, which is the first in time where `reverse`.
+/// Where `place` [batch][size] is valid, a turn's steps lie with its elements, and otherwise as the
+/// sequences do. Returns the states after the last step, which is the first in time where
+/// `reverse`.
 std::vector<poplar::Tensor> runSteps(poplar::Graph& graph, std::size_t steps, bool reverse,
                                      const std::vector<poplar::Tensor>& states,
-                                     const StepTensors& sequences, poplar::program::Sequence& prog,
-                                     const StepBody& body, const poplar::DebugContext& debug);
+                                     const StepTensors& sequences, const poplar::Tensor& place,
+                                     poplar::program::Sequence& prog, const StepBody& body,
+                                     const poplar::DebugContext& debug);
 
 }  // namespace popnn::internal

@@ -36,16 +36,26 @@ Steps onHost(std::size_t steps, bool reverse, const std::vector<float>& x, std::
   return {{all, a, b}};
 }
 
-/// `in_place`: the output is copied from the state, which stays where it is.
-Steps inTurns(std::size_t steps, bool reverse, bool in_place,
+/// `in_place`: the output is copied from the state, which stays where it is. `placed`: a turn's
+/// steps lie elsewhere than the sequences.
+Steps inTurns(std::size_t steps, bool reverse, bool in_place, bool placed,
               const std::vector<std::vector<float>>& values) {
   check::FloatProgram p;
   const popnn::rnn::RnnParams params(FLOAT, kBatch, steps, {kSize, kSize});
   const Tensor x = p.input({steps, kBatch, kSize}), a = p.input({kBatch, kSize}),
                b = p.input({kBatch, kSize});
   const Tensor y = popnn::rnn::createOutputTensor(p.graph, params, 1);
+  Tensor place;
+  std::size_t found_there = 0;
+  if (placed) {
+    place = p.graph.addVariable(FLOAT, {kBatch, kSize});
+    for (std::size_t i = 0; i < kBatch; ++i)  // batches in opposite order
+      p.graph.setTileMapping(place[i], static_cast<unsigned>(kBatch - i));
+  }
   const auto body = [&](program::Sequence& loop, std::vector<Tensor>& state,
                         const StepTensors& step) {
+    if (placed)
+      found_there += p.graph.getTileMapping(step.inputs[0]) == p.graph.getTileMapping(place);
     const Tensor before = state[0];
     if (!in_place) state[0] = step.outputs[0];
     popops::internal::mapWithOutputs(
@@ -53,7 +63,8 @@ Steps inTurns(std::size_t steps, bool reverse, bool in_place,
         {before, state[1], step.inputs[0]}, {state[0], state[1]}, loop);
     if (in_place) loop.add(program::Copy(state[0], step.outputs[0]));
   };
-  const auto last = runSteps(p.graph, steps, reverse, {a, b}, {{x}, {y}}, p.prog, body, {});
+  const auto last = runSteps(p.graph, steps, reverse, {a, b}, {{x}, {y}}, place, p.prog, body, {});
+  CHECK_EQ(found_there, placed && steps / stepsPerTurn(steps) > 1 ? stepsPerTurn(steps) : 0);
   for (const Tensor& t : {y, last[0], last[1]}) p.output(t);
   return {check::run(p.build(), values)};
 }
@@ -69,11 +80,12 @@ TEST(turns_divide_the_steps_where_they_can) {
 TEST(steps_in_turns_are_those_of_a_loop) {
   for (const std::size_t steps : {1, 2, 16, 17, 32, 37, 50})
     for (const bool reverse : {false, true})
-      for (const bool in_place : {false, true}) {
+      for (const unsigned how : {0u, 1u, 2u, 3u}) {
+        const bool in_place = (how & 1) != 0, placed = (how & 2) != 0;
         const std::vector<std::vector<float>> values{
             check::numbers(steps * kRow, 1), check::numbers(kRow, 2), check::numbers(kRow, 3)};
         const Steps wanted = onHost(steps, reverse, values[0], values[1], values[2]);
-        const Steps found = inTurns(steps, reverse, in_place, values);
+        const Steps found = inTurns(steps, reverse, in_place, placed, values);
         for (std::size_t k = 0; k < 3; ++k)
           for (std::size_t i = 0; i < wanted.outputs[k].size(); ++i)
             CHECK_NEAR(found.outputs[k][i], wanted.outputs[k][i],
