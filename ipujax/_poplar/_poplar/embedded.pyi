@@ -11,6 +11,7 @@ import numpy.typing
 __all__: list[str] = [
     "Batcher",
     "Error",
+    "ProgramArrays",
     "Run",
     "Session",
     "aligned_bytes",
@@ -25,9 +26,23 @@ __all__: list[str] = [
 class Error(Exception):
     pass
 
+class ProgramArrays:
+    def __init__(
+        self,
+        inputs: collections.abc.Sequence[
+            tuple[numpy.dtype[typing.Any], collections.abc.Sequence[typing.SupportsIndex]]
+        ],
+        outputs: collections.abc.Sequence[
+            tuple[numpy.dtype[typing.Any], collections.abc.Sequence[typing.SupportsIndex]]
+        ],
+        convert: typing.Any,
+    ) -> None: ...
+
 class Run:
     def is_done(self) -> bool: ...
     def wait(self, timeout_us: typing.SupportsIndex) -> None: ...
+    @property
+    def outputs(self) -> list[numpy.ndarray]: ...
 
 class Session:
     def __init__(
@@ -38,15 +53,15 @@ class Session:
     def read_stored(self, name: str, to: numpy.ndarray) -> None: ...
     def run(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
-    ) -> None: ...
+    ) -> list[numpy.ndarray]: ...
     def set_stored(self, values: collections.abc.Sequence[tuple[str, numpy.ndarray]]) -> None: ...
     def submit(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
     ) -> Run: ...
 
@@ -55,11 +70,16 @@ class Batcher:
     def close(self) -> None: ...
     def run(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
-        samples: typing.SupportsIndex,
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
-    ) -> None: ...
+    ) -> list[numpy.ndarray]: ...
+    def submit(
+        self,
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
+        timeout_us: typing.SupportsIndex,
+    ) -> Run: ...
     @property
     def batch_size(self) -> int: ...
 
