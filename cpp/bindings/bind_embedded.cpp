@@ -3,6 +3,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/embedded.hpp"
 #include "embedded/Error.hpp"
+#include "embedded/NewFile.hpp"
 #include "embedded/Package.hpp"
 #include "runtime/Backend.hpp"
 
@@ -81,6 +82,38 @@ std::span<const std::byte> bytesOf(const py::array& array) {
   return {static_cast<const std::byte*>(array.data()), static_cast<std::size_t>(array.nbytes())};
 }
 
+/// Raises OSError.
+template <class F>
+auto withErrno(const std::string& path, const F& call) {
+  try {
+    return call();
+  } catch (const std::system_error& error) {
+    errno = error.code().value();
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw py::error_already_set();
+  }
+}
+
+void bindNewFile(py::module_& m) {
+  using embedded::NewFile;
+  py::class_<NewFile>(m, "NewFile")
+      .def(py::init([](const std::string& path) {
+             return withErrno(path, [&] { return std::make_unique<NewFile>(path); });
+           }),
+           "path"_a)
+      .def("fileno", &NewFile::descriptor)
+      .def(
+          "keep",
+          [](NewFile& file, const std::string& path) {
+            withErrno(path, [&] {
+              const py::gil_scoped_release release;
+              file.keep();
+            });
+          },
+          "path"_a)
+      .def("discard", &NewFile::discard);
+}
+
 void bindFiles(py::module_& m) {
   m.def(
       "write_package",
@@ -157,6 +190,7 @@ void bindEmbedded(py::module_& module) {
     }
   });
   bindSessions(m);
+  bindNewFile(m);
   bindFiles(m);
   m.def("inject_fault", &runtime::injectFault, "kind"_a, "at_run"_a, "program"_a);
   m.def("clear_faults", &runtime::clearFaults);
