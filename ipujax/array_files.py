@@ -1,26 +1,24 @@
 """Files of named arrays: what checkpoints and exported inputs are.
 
 A file is `IPUARRAY`, the length of a JSON header, the header, and the arrays' bytes. The header has
-a name, dtype, shape, offset and checksum for each array. Files are written beside their place and
-renamed, so that a file is whole or absent; all of it is verified before an array is used.
+a name, dtype, shape, offset and checksum for each array. A file is whole or absent, and all
+of it is verified before an array is used.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import struct
-import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import ml_dtypes  # noqa: F401 (gives NumPy the names bfloat16, float8_e5m2 ...)
 import numpy as np
 
 from ipujax.errors import ArrayFileError
+from ipujax.new_files import replacing
 
 _MAGIC = b"IPUARRAY"
 _VERSION = 1
@@ -57,31 +55,6 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], meta: Any = None) -> Non
         for entry, x in zip(entries, plain.values(), strict=True):
             file.write(b"\0" * (start + entry["offset"] - file.tell()))
             file.write(_bytes(x))
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block ends, whole and on the disk."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _bytes(array: np.ndarray) -> Any:

@@ -2,22 +2,19 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/embedded.hpp"
-#include "embedded/Batcher.hpp"
 #include "embedded/Error.hpp"
+#include "embedded/NewFile.hpp"
 #include "embedded/Package.hpp"
-#include "embedded/Session.hpp"
 #include "runtime/Backend.hpp"
 
 namespace embedded = ipujax::embedded;
 namespace runtime = ipujax::runtime;
-using Release = py::call_guard<py::gil_scoped_release>;
-using embedded::Timeout;
+
+using Description = py::typing::Dict<py::str, Any>;
 
 namespace {
 
-using Description = py::typing::Dict<py::str, Any>;
 using Arrays = std::vector<py::array>;
-using Wanted = std::vector<std::optional<py::array>>;
 using Shardings = py::typing::Tuple<py::typing::List<py::bytes>, py::typing::List<py::bytes>>;
 using Read = py::typing::Tuple<Description, py::bytes, py::typing::List<py::array>>;
 using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -65,6 +62,8 @@ py::list shardingsOf(const std::vector<runtime::TensorSpec>& specs) {
   return list;
 }
 
+}  // namespace
+
 Description describe(const embedded::Package& package) {
   const auto& d = package.description();
   const auto& signature = package.program().signature();
@@ -77,96 +76,42 @@ Description describe(const embedded::Package& package) {
                   "output_memories"_a = memoriesOf(signature.outputs));
 }
 
+namespace {
+
 std::span<const std::byte> bytesOf(const py::array& array) {
   return {static_cast<const std::byte*>(array.data()), static_cast<std::size_t>(array.nbytes())};
 }
 
-embedded::Arrays pointersTo(const Arrays& inputs, Wanted& outputs) {
-  embedded::Arrays arrays;
-  for (const auto& input : inputs) arrays.inputs.push_back(input.data());
-  for (auto& output : outputs) arrays.outputs.push_back(output ? output->mutable_data() : nullptr);
-  return arrays;
+/// Raises OSError.
+template <class F>
+auto withErrno(const std::string& path, const F& call) {
+  try {
+    return call();
+  } catch (const std::system_error& error) {
+    errno = error.code().value();
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw py::error_already_set();
+  }
 }
 
-/// Bytes that begin at a multiple of 64, for arrays that are used where they are.
-py::array_t<std::uint8_t> alignedBytes(std::size_t size) {
-  auto owner = std::make_unique<embedded::AlignedBytes>(size);
-  auto* const data = reinterpret_cast<std::uint8_t*>(owner->data());
-  const py::capsule capsule(owner.release(), [](void* p) {
-    const std::unique_ptr<embedded::AlignedBytes> owned(static_cast<embedded::AlignedBytes*>(p));
-  });
-  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(size), data, capsule);
-}
-
-void bindSession(py::module_& m) {
-  using embedded::Session;
-  py::class_<embedded::Run, std::shared_ptr<embedded::Run>>(m, "Run")
-      .def("is_done", &embedded::Run::isDone)
-      .def(
-          "wait", [](embedded::Run& run, std::int64_t us) { run.wait(Timeout{us}); },
-          "timeout_us"_a, Release());
-  py::class_<Session>(m, "Session")
-      .def(py::init([](const std::string& path, std::int64_t us, std::size_t depth) {
-             return Session::open(path, {Timeout{us}, depth});
+void bindNewFile(py::module_& m) {
+  using embedded::NewFile;
+  py::class_<NewFile>(m, "NewFile")
+      .def(py::init([](const std::string& path) {
+             return withErrno(path, [&] { return std::make_unique<NewFile>(path); });
            }),
-           "path"_a, "timeout_us"_a, "queue_depth"_a, Release())
-      .def("describe", [](const Session& s) { return describe(s.package()); })
+           "path"_a)
+      .def("fileno", &NewFile::descriptor)
       .def(
-          "run",
-          [](Session& s, const Arrays& inputs, Wanted outputs, std::int64_t us) {
-            const auto arrays = pointersTo(inputs, outputs);
-            const py::gil_scoped_release release;
-            s.run(arrays, Timeout{us});
+          "keep",
+          [](NewFile& file, const std::string& path) {
+            withErrno(path, [&] {
+              const py::gil_scoped_release release;
+              file.keep();
+            });
           },
-          "inputs"_a, "outputs"_a, "timeout_us"_a)
-      // The caller keeps the arrays until the run is done.
-      .def(
-          "submit",
-          [](Session& s, const Arrays& inputs, Wanted outputs, std::int64_t us) {
-            auto arrays = pointersTo(inputs, outputs);
-            const py::gil_scoped_release release;
-            return s.submit(std::move(arrays), Timeout{us});
-          },
-          "inputs"_a, "outputs"_a, "timeout_us"_a)
-      .def(
-          "set_stored",
-          [](Session& s, const std::vector<std::pair<std::string, py::array>>& values) {
-            std::vector<Session::NewValue> made;
-            for (const auto& [name, array] : values) made.push_back({name, bytesOf(array)});
-            const py::gil_scoped_release release;
-            s.setStored(made);
-          },
-          "values"_a)
-      .def(
-          "read_stored",
-          [](const Session& s, const std::string& name, py::array to) {
-            const std::span<std::byte> bytes(static_cast<std::byte*>(to.mutable_data()),
-                                             static_cast<std::size_t>(to.nbytes()));
-            const py::gil_scoped_release release;
-            s.readStored(name, bytes);
-          },
-          "name"_a, "to"_a)
-      .def("close", &Session::close, Release());
-}
-
-void bindBatcher(py::module_& m) {
-  using embedded::Session;
-  py::class_<embedded::Batcher>(m, "Batcher")
-      .def(py::init([](Session& session, std::int64_t us) {
-             return std::make_unique<embedded::Batcher>(session, Timeout{us});
-           }),
-           "session"_a, "delay_us"_a, py::keep_alive<1, 2>())
-      .def_property_readonly("batch_size", &embedded::Batcher::batchSize)
-      .def(
-          "run",
-          [](embedded::Batcher& b, const Arrays& inputs, Wanted outputs, std::size_t samples,
-             std::int64_t us) {
-            const auto arrays = pointersTo(inputs, outputs);
-            const py::gil_scoped_release release;
-            b.run(arrays, samples, Timeout{us});
-          },
-          "inputs"_a, "outputs"_a, "samples"_a, "timeout_us"_a)
-      .def("close", &embedded::Batcher::close, Release());
+          "path"_a)
+      .def("discard", &NewFile::discard);
 }
 
 void bindFiles(py::module_& m) {
@@ -227,7 +172,6 @@ void bindFiles(py::module_& m) {
         return py::make_tuple(shardingsOf(signature.inputs), shardingsOf(signature.outputs));
       },
       "sealed"_a);
-  m.def("aligned_bytes", &alignedBytes, "size"_a);
 }
 
 }  // namespace
@@ -245,8 +189,8 @@ void bindEmbedded(py::module_& module) {
       PyErr_SetObject(error.ptr(), arguments.ptr());
     }
   });
-  bindSession(m);
-  bindBatcher(m);
+  bindSessions(m);
+  bindNewFile(m);
   bindFiles(m);
   m.def("inject_fault", &runtime::injectFault, "kind"_a, "at_run"_a, "program"_a);
   m.def("clear_faults", &runtime::clearFaults);

@@ -1,5 +1,11 @@
 #pragma once
-#include <pybind11/pybind11.h>
+#include "bindings/bindings.hpp"
+#include "embedded/Package.hpp"
 
 /// Saved programs, and failures of devices.
-void bindEmbedded(pybind11::module_& m);
+void bindEmbedded(py::module_& m);
+/// What runs them.
+void bindSessions(py::module_& m);
+
+/// What a file says of its program.
+py::typing::Dict<py::str, Any> describe(const ipujax::embedded::Package& package);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "embedded/Completion.hpp"
 #include "embedded/Error.hpp"
 
 namespace ipujax::embedded {
@@ -12,16 +13,26 @@ namespace {
 
 constexpr Timeout kLongestDelay = std::chrono::hours(1);
 
+Error closed() {
+  return {Status::kClosed, "[runtime] needs an open batcher; got one that was closed. Make one."};
+}
+
+Error late() {
+  return {Status::kTimeout,
+          "[runtime] needs a batch that begins in time; got none. Pass a longer time-out."};
+}
+
 }  // namespace
 
-struct Batcher::Request {
-  const Arrays& arrays;
-  std::size_t samples;
-  Clock::time_point arrived;
-  std::condition_variable done;
-  bool is_running = false;
-  bool is_done = false;
-  std::exception_ptr error;
+class Batcher::Request final : public Completion {
+ public:
+  Request(Arrays the_arrays, std::size_t the_samples, Clock::time_point the_deadline)
+      : arrays(std::move(the_arrays)), samples(the_samples), deadline(the_deadline) {}
+
+  const Arrays arrays;
+  const std::size_t samples;
+  const Clock::time_point arrived = Clock::now();
+  const Clock::time_point deadline;
 };
 
 Batcher::Batcher(Session& session, Timeout delay)
@@ -54,10 +65,22 @@ void Batcher::close() {
     is_closed_ = true;
   }
   changed_.notify_all();
+  places_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
-void Batcher::run(const Arrays& arrays, std::size_t samples, Timeout timeout) {
+void Batcher::run(Arrays arrays, std::size_t samples, Timeout timeout) {
+  const auto request = push(std::move(arrays), samples, deadlineAfter(timeout));
+  if (!request->waitUntil(request->deadline) && withdraw(request)) throw late();
+  request->wait(Timeout{0});  // while it runs, its arrays are in use
+}
+
+std::shared_ptr<Run> Batcher::submit(Arrays arrays, std::size_t samples, Timeout timeout) {
+  return push(std::move(arrays), samples, deadlineAfter(timeout));
+}
+
+std::shared_ptr<Batcher::Request> Batcher::push(Arrays arrays, std::size_t samples,
+                                                Clock::time_point deadline) {
   if (samples == 0 || samples > batch_ || arrays.inputs.size() != inputs_.size() ||
       arrays.outputs.size() != outputs_.size())
     throw Error(Status::kInvalidArgument,
@@ -66,56 +89,66 @@ void Batcher::run(const Arrays& arrays, std::size_t samples, Timeout timeout) {
                     std::to_string(outputs_.size()) + " outputs; got " + std::to_string(samples) +
                     " of " + std::to_string(arrays.inputs.size()) + " and " +
                     std::to_string(arrays.outputs.size()) + ". Pass parts of a batch.");
-  Request request{arrays, samples, Clock::now(), {}, false, false, nullptr};
+  auto request = std::make_shared<Request>(std::move(arrays), samples, deadline);
   std::unique_lock lock(mutex_);
-  if (is_closed_)
-    throw Error(Status::kClosed,
-                "[runtime] needs an open batcher; got one that was closed. Make one.");
-  waiting_.push_back(&request);
-  waiting_samples_ += samples;
-  changed_.notify_one();
-  const auto is_done = [&] { return request.is_done; };
-  const auto deadline = deadlineAfter(timeout);
+  const auto has_place = [this] {
+    return is_closed_ || waiting_samples_ / batch_ < session_.queueDepth();
+  };
   if (deadline == kNoDeadline) {
-    request.done.wait(lock, is_done);
-  } else if (!request.done.wait_until(lock, deadline, is_done)) {
-    if (!request.is_running) {
-      std::erase(waiting_, &request);
-      waiting_samples_ -= samples;
-      throw Error(Status::kTimeout,
-                  "[runtime] needs a batch that begins in time; got none. Pass a longer time-out.");
-    }
-    request.done.wait(lock, is_done);  // its arrays are in use
+    places_.wait(lock, has_place);
+  } else if (!places_.wait_until(lock, deadline, has_place)) {
+    throw late();
   }
-  if (request.error) std::rethrow_exception(request.error);
+  if (is_closed_) throw closed();
+  const bool was_full = waiting_samples_ >= batch_;
+  waiting_.push_back(request);
+  waiting_samples_ += samples;
+  const bool changes = waiting_.size() == 1 || (!was_full && waiting_samples_ >= batch_);
+  lock.unlock();
+  if (changes) changed_.notify_one();  // else the thread knows when the batch begins
+  return request;
 }
 
-/// The requests of the next batch, in order, as many as it has room for; none once it is closed.
-std::vector<Batcher::Request*> Batcher::take(std::unique_lock<std::mutex>& lock) {
+/// Returns whether the request still waited.
+bool Batcher::withdraw(const std::shared_ptr<Request>& request) {
+  const std::lock_guard lock(mutex_);
+  if (std::erase(waiting_, request) == 0) return false;
+  waiting_samples_ -= request->samples;
+  places_.notify_all();
+  return true;
+}
+
+/// The requests of the next batch, in order, as many as it has room for.
+Batcher::Requests Batcher::take(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return is_closed_ || !waiting_.empty(); });
   while (!is_closed_ && !waiting_.empty() && waiting_samples_ < batch_) {
     const auto until = waiting_.front()->arrived + delay_;
     if (changed_.wait_until(lock, until) == std::cv_status::timeout) break;
   }
-  std::vector<Request*> taken;
+  Requests taken;
   std::size_t samples = 0;
   while (!waiting_.empty() && samples + waiting_.front()->samples <= batch_) {
-    taken.push_back(waiting_.front());
-    taken.back()->is_running = true;
-    samples += taken.back()->samples;
+    auto request = std::move(waiting_.front());
     waiting_.pop_front();
+    waiting_samples_ -= request->samples;
+    if (request->deadline < Clock::now()) {
+      request->finish(std::make_exception_ptr(late()));
+      continue;
+    }
+    samples += request->samples;
+    taken.push_back(std::move(request));
   }
-  waiting_samples_ -= samples;
+  places_.notify_all();
   return taken;
 }
 
-void Batcher::runBatch(const std::vector<Request*>& requests) {
+void Batcher::runBatch(const Requests& requests) {
   const auto sampleBytes = [this](const AlignedBytes& array) { return array.size() / batch_; };
   Arrays arrays;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     const std::size_t bytes = sampleBytes(inputs_[i]);
     std::byte* to = inputs_[i].data();
-    for (const Request* request : requests) {
+    for (const auto& request : requests) {
       if (bytes > 0) std::memcpy(to, request->arrays.inputs[i], request->samples * bytes);
       to += request->samples * bytes;
     }
@@ -127,7 +160,7 @@ void Batcher::runBatch(const std::vector<Request*>& requests) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const std::size_t bytes = sampleBytes(outputs_[i]);
     const std::byte* from = outputs_[i].data();
-    for (const Request* request : requests) {
+    for (const auto& request : requests) {
       void* to = request->arrays.outputs[i];
       if (to) std::memcpy(to, from, request->samples * bytes);
       from += request->samples * bytes;
@@ -144,19 +177,13 @@ void Batcher::work() {
     std::exception_ptr error;
     lock.unlock();
     try {
-      if (!runs)
-        throw Error(Status::kClosed,
-                    "[runtime] needs an open batcher; got one that was closed. Make one.");
+      if (!runs) throw closed();
       if (!requests.empty()) runBatch(requests);
     } catch (...) {
       error = std::current_exception();
     }
+    for (const auto& request : requests) request->finish(error);
     lock.lock();
-    for (Request* request : requests) {
-      request->error = error;
-      request->is_done = true;
-      request->done.notify_one();
-    }
   }
 }
 

@@ -24,15 +24,21 @@ class Batcher {
   std::size_t batchSize() const { return batch_; }
   /// Arrays of `samples` samples; returns when the results are there. Throws what the batch's run
   /// throws, and kTimeout where its request still waits by then.
-  void run(const Arrays& arrays, std::size_t samples, Timeout timeout = Timeout{0});
+  void run(Arrays arrays, std::size_t samples, Timeout timeout = Timeout{0});
+  /// The same without waiting for the results; waits where as many batches of requests wait as the
+  /// session queues runs. A request that comes to its turn too late ends with kTimeout.
+  std::shared_ptr<Run> submit(Arrays arrays, std::size_t samples, Timeout timeout = Timeout{0});
   /// Fails requests that wait with kClosed.
   void close();
 
  private:
-  struct Request;
+  class Request;
+  using Requests = std::vector<std::shared_ptr<Request>>;
+  std::shared_ptr<Request> push(Arrays arrays, std::size_t samples, Clock::time_point deadline);
+  bool withdraw(const std::shared_ptr<Request>& request);
   void work();
-  std::vector<Request*> take(std::unique_lock<std::mutex>& lock);
-  void runBatch(const std::vector<Request*>& requests);
+  Requests take(std::unique_lock<std::mutex>& lock);
+  void runBatch(const Requests& requests);
 
   Session& session_;
   const Timeout delay_;
@@ -40,8 +46,9 @@ class Batcher {
   std::vector<AlignedBytes> inputs_;
   std::vector<AlignedBytes> outputs_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Request*> waiting_;  // on their callers' stacks
+  std::condition_variable changed_;  // the thread waits for requests
+  std::condition_variable places_;   // callers wait for a place
+  std::deque<std::shared_ptr<Request>> waiting_;
   std::size_t waiting_samples_ = 0;
   bool is_closed_ = false;
   std::thread thread_;

@@ -202,6 +202,20 @@ ipujax_status ipujax_run_samples(ipujax_batcher* batcher, const void* const* inp
   });
 }
 
+ipujax_status ipujax_submit_samples(ipujax_batcher* batcher, const void* const* inputs,
+                                    size_t num_inputs, void* const* outputs, size_t num_outputs,
+                                    size_t samples, uint64_t timeout_us, ipujax_run** run) {
+  return guarded([&] {
+    require(batcher, "a batcher");
+    require(run, "a place for the run");
+    *run = nullptr;
+    auto made = std::make_unique<ipujax_run>();
+    made->run = batcher->batcher->submit(arraysOf(inputs, num_inputs, outputs, num_outputs),
+                                         samples, timeoutOf(timeout_us));
+    *run = made.release();
+  });
+}
+
 void ipujax_free_batcher(ipujax_batcher* batcher) {
   const std::unique_ptr<ipujax_batcher> owned(batcher);
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "embedded/Error.hpp"
+#include "embedded/NewFile.hpp"
 #include "embedded/PackageFormat.hpp"
 #include "runtime/Backend.hpp"
 #include "runtime/Serial.hpp"
@@ -185,48 +186,35 @@ void Package::verify() const {
 
 namespace {
 
-/// A new file that takes the name of an older one when it is complete.
-class NewFile {
- public:
-  explicit NewFile(const std::filesystem::path& path)
-      : path_(path), name_(path.string() + ".XXXXXX") {
-    file_ = ::mkostemp(name_.data(), O_CLOEXEC);
-    if (file_ < 0) fail();
+void put(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw std::system_error(errno, std::generic_category());
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  ~NewFile() {
-    if (file_ >= 0) ::close(file_);
-    if (!is_kept_) ::unlink(name_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
+}
 
-  void put(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+/// The header, then each section at a multiple of kAlignment.
+void putAll(int file, const std::string& header,
+            const std::vector<std::span<const std::byte>>& sections) {
+  constexpr std::array<std::byte, kAlignment> kZeros{};
+  std::size_t at = 0;
+  const auto put_next = [&](const void* data, std::size_t size) {
+    put(file, {static_cast<const std::byte*>(data), size});
+    at += size;
+  };
+  const auto pad = [&] { put_next(kZeros.data(), roundedUp(at) - at); };
+  const std::uint64_t header_size = header.size();
+  put_next(kMagic, sizeof(kMagic));
+  put_next(&header_size, sizeof(header_size));
+  put_next(header.data(), header.size());
+  pad();
+  for (const auto& section : sections) {
+    put_next(section.data(), section.size());
+    pad();
   }
-  void keep() {
-    if (::fchmod(file_, 0644) != 0 || ::fsync(file_) != 0 ||
-        ::close(std::exchange(file_, -1)) != 0 || ::rename(name_.c_str(), path_.c_str()) != 0)
-      fail();
-    is_kept_ = true;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Error(Status::kFailed, "[save] needs a file that can be written; got " +
-                                     std::generic_category().message(errno) + " for " +
-                                     path_.string() + ". Pass another path, or free space.");
-  }
-
-  std::filesystem::path path_;
-  std::string name_;
-  int file_ = -1;
-  bool is_kept_ = false;
-};
+}
 
 }  // namespace
 
@@ -251,24 +239,15 @@ void Package::write(const std::filesystem::path& path, const Description& descri
   Description written = description;
   header(writer, written, sections);
   const std::string sealed = runtime::seal(kPackageHeader, writer.take());
-  NewFile file(path);
-  constexpr std::array<std::byte, kAlignment> kZeros{};
-  std::size_t at = 0;
-  const auto put = [&](const void* data, std::size_t size) {
-    file.put({static_cast<const std::byte*>(data), size});
-    at += size;
-  };
-  const auto pad = [&] { put(kZeros.data(), roundedUp(at) - at); };
-  const std::uint64_t header_size = sealed.size();
-  put(kMagic, sizeof(kMagic));
-  put(&header_size, sizeof(header_size));
-  put(sealed.data(), sealed.size());
-  pad();
-  for (const auto& section : bytes) {
-    put(section.data(), section.size());
-    pad();
+  try {
+    NewFile file(path);
+    putAll(file.descriptor(), sealed, bytes);
+    file.keep();
+  } catch (const std::system_error& error) {
+    throw Error(Status::kFailed, "[save] needs a file that can be written; got " +
+                                     error.code().message() + " for " + path.string() +
+                                     ". Pass another path, or free space.");
   }
-  file.keep();
 }
 
 }  // namespace ipujax::embedded

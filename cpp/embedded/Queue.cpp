@@ -3,11 +3,12 @@
 #include <exception>
 #include <utility>
 
+#include "embedded/Completion.hpp"
 #include "embedded/Error.hpp"
 
 namespace ipujax::embedded {
 
-class Queue::Task final : public Run {
+class Queue::Task final : public Completion {
  public:
   explicit Task(std::function<void()> work) : work_(std::move(work)) {}
 
@@ -18,37 +19,11 @@ class Queue::Task final : public Run {
     } catch (...) {
       error = std::make_exception_ptr(currentError());
     }
-    const std::lock_guard lock(mutex_);
-    error_ = error;
-    is_done_ = true;
-    done_.notify_all();
-  }
-
-  bool isDone() const override {
-    const std::lock_guard lock(mutex_);
-    return is_done_;
-  }
-
-  void wait(Timeout timeout) override {
-    std::unique_lock lock(mutex_);
-    const auto is_done = [this] { return is_done_; };
-    const auto deadline = deadlineAfter(timeout);
-    if (deadline == kNoDeadline) {
-      done_.wait(lock, is_done);
-    } else if (!done_.wait_until(lock, deadline, is_done)) {
-      throw Error(Status::kTimeout, "[runtime] needs a run that ends within " +
-                                        std::to_string(timeout.count()) +
-                                        " us; got one that goes on. Wait again, or longer.");
-    }
-    if (error_) std::rethrow_exception(error_);
+    finish(std::move(error));
   }
 
  private:
   const std::function<void()> work_;
-  mutable std::mutex mutex_;
-  std::condition_variable done_;
-  bool is_done_ = false;
-  std::exception_ptr error_;
 };
 
 std::shared_ptr<Run> Queue::push(std::function<void()> task, Clock::time_point deadline) {

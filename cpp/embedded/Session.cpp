@@ -115,6 +115,7 @@ const Package& Session::package() const { return *impl_->package; }
 const std::vector<Tensor>& Session::inputs() const { return impl_->inputs; }
 const std::vector<Tensor>& Session::outputs() const { return impl_->outputs; }
 const std::vector<Tensor>& Session::stored() const { return impl_->stored; }
+std::size_t Session::queueDepth() const { return impl_->options.queue_depth; }
 
 void Session::run(const Arrays& arrays, Timeout timeout) {
   try {

@@ -63,6 +63,7 @@ class Session {
   const std::vector<Tensor>& inputs() const;   ///< arguments that are not stored
   const std::vector<Tensor>& outputs() const;  ///< all results
   const std::vector<Tensor>& stored() const;   ///< arguments that are stored
+  std::size_t queueDepth() const;              ///< runs that may wait
 
   /// Throws Error; kTimeout where the device was not free in time, or the run did not end in time:
   /// then it is cancelled at its next step.

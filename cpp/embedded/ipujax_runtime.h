@@ -106,6 +106,11 @@ size_t ipujax_batch_size(const ipujax_batcher *batcher);
 ipujax_status ipujax_run_samples(ipujax_batcher *batcher, const void *const *inputs,
                                  size_t num_inputs, void *const *outputs, size_t num_outputs,
                                  size_t samples, uint64_t timeout_us);
+/* The same without waiting for the results; the arrays must live until the run is done. Waits where
+ * as many batches of requests wait as the session queues runs. */
+ipujax_status ipujax_submit_samples(ipujax_batcher *batcher, const void *const *inputs,
+                                    size_t num_inputs, void *const *outputs, size_t num_outputs,
+                                    size_t samples, uint64_t timeout_us, ipujax_run **run);
 void ipujax_free_batcher(ipujax_batcher *batcher);
 
 #ifdef __cplusplus

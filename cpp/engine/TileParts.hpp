@@ -7,7 +7,7 @@
 
 namespace ipujax::engine {
 
-/// What bytes of a tile are for, as in docs/guides/costs.md.
+/// What bytes of a tile are for, as in docs/guides/memory.md.
 enum class TilePart : std::uint8_t {
   kTemporaries,
   kParameters,       ///< arguments that are only read, and constants

@@ -17,7 +17,7 @@ from ipujax.reporting.model import CODE
 QUIETLY = {"ipu_out_of_memory": "run"}
 #: And without the remedies that `ipu_fit="auto"` finds.
 AS_IT_IS = {**QUIETLY, "ipu_fit": "off"}
-#: What the bytes of a tile are for; see docs/guides/costs.md.
+#: What the bytes of a tile are for; see docs/guides/memory.md.
 PARTS = (
     "parameters",
     "state",

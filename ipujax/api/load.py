@@ -133,7 +133,8 @@ class Loaded:
     def __call__(self, *args: Any) -> Any:
         arrays = dict(self._stored)
         arrays |= {slot: jax.numpy.copy(self._stored[slot]) for slot in self._donated_weights}
-        for leaf, value in self.description.passed(args):
+        about = self.description
+        for leaf, value in zip(about.passed_leaves, about.passed(args), strict=True):
             if leaf.slot >= 0:
                 arrays[leaf.slot] = self._on_device(leaf, value)
         made = self._run([arrays[slot] for slot in range(len(arrays))])

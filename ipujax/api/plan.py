@@ -15,6 +15,7 @@ from ipujax import jax_compat
 from ipujax.api.pipeline import pipeline
 from ipujax.api.stages import stage
 from ipujax.errors import PipelineError
+from ipujax.new_files import replacing
 from ipujax.planner.fingerprint import fingerprint
 from ipujax.planner.parts import Divided, divide
 from ipujax.planner.pieces import Piece, pieces_of, run_pieces
@@ -113,7 +114,8 @@ class Plan:
 
         In `parts` the name of a block may stand for all its parts: `"encoder": 0`.
         """
-        Path(path).write_text(to_text(self.data))
+        with replacing(path) as file:
+            file.write(to_text(self.data).encode())
 
     @classmethod
     def load(cls, path: str | Path, fun: Callable[..., Any]) -> Plan:

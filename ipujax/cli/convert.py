@@ -98,25 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ipujax.convert.conversion import Conversion
     from ipujax.convert.reading import read_program
+    from ipujax.new_files import replacing
 
     made = Conversion(read_program(arguments.program), settings, output.stem)
     if executable is not None:
         made.save_executable(executable)
         made.notes.append(f"executable written to {executable}")
-    write(output, bytes(made.program.serialize()))
+    with replacing(output) as file:
+        file.write(made.program.serialize())
     shown = {"output": str(output), "notes": made.notes}
     print(json.dumps(shown, indent=2) if arguments.json else "\n".join([*made.notes, str(output)]))
     return 0
-
-
-def write(path: Path, content: bytes) -> None:
-    """Writes a file whole, or leaves what was there."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _num_ipus(settings: Any) -> int:

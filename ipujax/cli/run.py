@@ -158,14 +158,11 @@ def _write(path: Path, results: dict[str, Any]) -> None:
     """Writes the file whole, or leaves what was there."""
     import numpy as np
 
+    from ipujax.new_files import replacing
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            np.savez(file, **{name.replace("/", "_"): value for name, value in results.items()})
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez(file, **{name.replace("/", "_"): value for name, value in results.items()})
 
 
 def _show(results: dict[str, Any], written: Path | None, as_json: bool) -> None:

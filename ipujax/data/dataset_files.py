@@ -23,6 +23,7 @@ from ipujax.data import trees
 from ipujax.errors import FeedError
 from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, specs_of
 from ipujax.feeds.ports import bytes_of
+from ipujax.new_files import replacing
 
 _MAGIC = b"IPUBATCH"
 _VERSION = 1
@@ -68,7 +69,7 @@ def export_dataset(path: str | Path, data: Data, number: int | None = None) -> i
             raise FeedError("[export] needs at least one batch; got none. Pass other data.")
         arrays = [{"dtype": np.dtype(s.dtype).name, "shape": list(s.shape)} for s in specs]
         header = {"version": _VERSION, "tree": structure, "arrays": arrays, "count": count}
-        with array_files.replacing(Path(path)) as file:
+        with replacing(path) as file:
             file.write(array_files.header_bytes(_MAGIC, header))
             body.seek(0)
             shutil.copyfileobj(body, file)

@@ -7,7 +7,6 @@ header.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import zlib
@@ -22,6 +21,7 @@ import numpy as np
 from ipujax.errors import ConfigError
 from ipujax.host_table.mapped import in_order
 from ipujax.host_table.table import HostTable
+from ipujax.new_files import replacing
 
 MAGIC = b"IPUEMBED"
 HEADER_BYTES = 512
@@ -60,34 +60,10 @@ def save(table: HostTable, path: Path) -> None:
     """Writes the table, in its version, to the file, which is replaced in one step.
 
     Raises:
-        ConfigError: another process is saving to this path.
         OSError: no room, no right; the file that was there is as before.
     """
-    partial = path.with_name(path.name + ".partial")
-    with table.lock.reading(), in_order(table.rows), _only_one(partial) as file:
-        try:
-            _write(table, file)
-            os.replace(partial, path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    _sync_folder(path.parent)
-
-
-@contextlib.contextmanager
-def _only_one(partial: Path) -> Iterator[IO[bytes]]:
-    """The file, empty, locked for this process. One that a killed process left is used again."""
-    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    with os.fdopen(descriptor, "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(
-                f"[HostEmbedding.save] needs {partial} for itself; got a file that another process "
-                "writes. Wait for it, or use another path."
-            ) from None
-        file.truncate(0)
-        yield file
+    with table.lock.reading(), in_order(table.rows), replacing(path) as file:
+        _write(table, file)
 
 
 def _write(table: HostTable, file: IO[bytes]) -> None:
@@ -111,8 +87,6 @@ def _write(table: HostTable, file: IO[bytes]) -> None:
     text = MAGIC + json.dumps(vars(header)).encode()
     file.seek(0)
     file.write(text.ljust(HEADER_BYTES))
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _accumulated(table: HostTable) -> tuple[np.ndarray, np.ndarray]:
@@ -134,14 +108,6 @@ def _pieces(array: np.ndarray) -> Iterator[memoryview]:
     for begin in range(0, len(array), rows):
         piece = np.ascontiguousarray(array[begin : begin + rows])
         yield piece.view(np.uint8).reshape(-1).data
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # Restoring ---------------------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipujax.errors import ConfigError, ReportError
+from ipujax.new_files import replacing
 
 if TYPE_CHECKING:
     from ipujax.reporting.model import Report
@@ -32,29 +31,14 @@ def write_whole(path: str | Path, text: str) -> None:
     Raises:
         ReportError: the file cannot be written.
     """
-    where = Path(path)
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=where.parent, prefix=f".{where.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(where)
+        with replacing(path) as file:
+            file.write(text.encode())
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise ReportError(
-            f"[report.save] needs a file that it can write; got {error} for {str(where)!r}. "
+            f"[report.save] needs a file that it can write; got {error} for {str(path)!r}. "
             "Free some space, or pass another path."
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _page(report: Report) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,11 +38,6 @@ class Leaf:
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
         return dtype_of(self.dtype)
-
-    @cached_property
-    def num_bytes(self) -> int:
-        """Of the whole array."""
-        return math.prod(self.shape) * self.numpy_dtype.itemsize
 
     def in_file(self) -> tuple[Any, ...]:
         """What the extension writes of it."""
@@ -147,27 +141,34 @@ class Description:
             if self.is_stored(i)
         ]
 
-    def passed(self, args: Sequence[Any]) -> list[tuple[Leaf, Any]]:
-        """The leaves of the arguments that a caller passes: of parameters that are not stored."""
+    @cached_property
+    def passed_leaves(self) -> list[Leaf]:
+        """Of the parameters that callers pass."""
+        return [
+            self.arguments[i]
+            for _, node in self._passed_parameters
+            for i in structure.positions(node)
+        ]
+
+    def passed(self, args: Sequence[Any]) -> list[Any]:
+        """The values of `passed_leaves` among the arguments of a call."""
         wanted = self._passed_parameters
         if len(args) != len(wanted):
-            names = ", ".join(name for name, _, _ in wanted)
+            names = ", ".join(name for name, _ in wanted)
             raise SessionError(
                 f"[runtime] needs {len(wanted)} arguments for {self.name} ({names}); got "
                 f"{len(args)}. Pass these."
             )
-        found: list[tuple[Leaf, Any]] = []
-        for (name, node, own), tree in zip(wanted, args, strict=True):
-            leaves: list[Any] = []
-            structure.flatten(node, tree, name, leaves)
-            found += zip(own, leaves, strict=True)
-        return found
+        values: list[Any] = []
+        for (name, node), tree in zip(wanted, args, strict=True):
+            structure.flatten(node, tree, name, values)
+        return values
 
     @cached_property
-    def _passed_parameters(self) -> list[tuple[str, structure.Node, list[Leaf]]]:
-        """The name, node and leaves of each parameter that callers pass."""
+    def _passed_parameters(self) -> list[tuple[str, structure.Node]]:
+        """The name and node of each parameter that callers pass."""
         return [
-            (name, node, [self.arguments[n] for n in structure.positions(node)])
+            (name, node)
             for i, (name, node) in enumerate(zip(self.parameters, self.argument_nodes, strict=True))
             if not self.is_stored(i)
         ]

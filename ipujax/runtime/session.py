@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ _KINDS: dict[int, type[IpuError]] = {
     7: errors.UnrecoverableError,
     8: errors.OutOfMemoryError,
 }
-#: Results of this size or more are made where the device can write them itself.
-_LARGE_BYTES = 1 << 14
 #: How long Python's exit waits for threads to leave the extension; closing has woken them.
 _EXIT_SECONDS = 10.0
 
@@ -85,29 +83,24 @@ def _microseconds(timeout: float | None) -> int:
     return max(1, round(min(timeout, 1e9) * 1e6))
 
 
-def _results(leaves: tuple[Leaf, ...], samples: int | None = None) -> list[np.ndarray]:
-    made = []
-    for leaf in leaves:
-        shape, size = leaf.shape, leaf.num_bytes
-        if samples is not None:
-            shape, size = (samples, *shape[1:]), size // shape[0] * samples
-        dtype = leaf.numpy_dtype
-        if size < _LARGE_BYTES:
-            made.append(np.empty(shape, dtype))
-        else:
-            made.append(embedded.aligned_bytes(size).view(dtype).reshape(shape))
-    return made
+def _arrays(about: Description) -> embedded.ProgramArrays:
+    passed = about.passed_leaves
+    return embedded.ProgramArrays(
+        [(leaf.numpy_dtype, leaf.shape) for leaf in passed],
+        [(leaf.numpy_dtype, leaf.shape) for leaf in about.results],
+        lambda i, value, samples: checked(passed[i], value, samples),
+    )
 
 
 class Run:
-    """A run that `Session.submit` began."""
+    """A run that `Session.submit` or `Batcher.submit` began."""
 
-    def __init__(self, run: Any, inputs: list[np.ndarray], finish: Callable[[], Any]):
-        self._run, self._inputs, self._finish = run, inputs, finish
+    def __init__(self, run: embedded.Run, result: structure.Node):
+        self._run, self._result = run, result
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
-        return bool(self._run.is_done())
+        return self._run.is_done()
 
     def result(self, timeout: float | None = None) -> Any:
         """What the program returned.
@@ -120,7 +113,7 @@ class Run:
         """
         with typed():
             self._run.wait(_microseconds(timeout))
-        return self._finish()
+        return structure.unflatten(self._result, self._run.outputs)
 
 
 class Session:
@@ -168,6 +161,7 @@ class Session:
             self._session = embedded.Session(str(file), _microseconds(timeout), queue_depth)
         _open.add(self)
         self.description = Description.of(self._session.describe())
+        self._arrays = _arrays(self.description)
         if weights:
             self.set_weights(weights)
 
@@ -185,10 +179,9 @@ class Session:
             SessionTimeoutError: it took too long.
             RecoverableError, UnrecoverableError: the device failed.
         """
-        inputs = self._inputs(args)
-        outputs = _results(self.description.results)
+        values = self.description.passed(args)
         with typed():
-            self._session.run(inputs, outputs, _microseconds(timeout))
+            outputs = self._session.run(self._arrays, values, _microseconds(timeout))
         return structure.unflatten(self.description.result_node, outputs)
 
     __call__ = run
@@ -199,12 +192,10 @@ class Session:
         Waits only where `queue_depth` runs wait already. Do not write to the arguments before the
         run is done.
         """
-        inputs = self._inputs(args)
-        outputs = _results(self.description.results)
+        values = self.description.passed(args)
         with typed():
-            run = self._session.submit(inputs, outputs, _microseconds(timeout))
-        node = self.description.result_node
-        return Run(run, inputs, lambda: structure.unflatten(node, outputs))
+            run = self._session.submit(self._arrays, values, _microseconds(timeout))
+        return Run(run, self.description.result_node)
 
     def batcher(self, delay: float = 1e-3) -> Batcher:
         """Runs requests of few samples together: see `Batcher`.
@@ -249,9 +240,6 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _inputs(self, args: tuple[Any, ...]) -> list[np.ndarray]:
-        return [checked(leaf, x) for leaf, x in self.description.passed(args)]
-
     def _read(self, leaf: Leaf) -> np.ndarray:
         array = np.zeros(leaf.shape, leaf.numpy_dtype)
         if leaf.slot >= 0:  # the file has elements of what the program uses
@@ -279,7 +267,7 @@ class Batcher:
     """
 
     def __init__(self, session: Session, delay: float = 1e-3):
-        self._about = session.description
+        self._about, self._arrays = session.description, session._arrays
         with typed():
             self._batcher = embedded.Batcher(session._session, _microseconds(delay))
         _open.add(self)
@@ -297,15 +285,28 @@ class Batcher:
         Returns:
             The results for these samples.
         """
-        leaves = self._about.passed(args)
-        samples = np.shape(leaves[0][1])[0] if leaves and np.ndim(leaves[0][1]) else 0
-        inputs = [checked(leaf, x, samples) for leaf, x in leaves]
-        outputs = _results(self._about.results, samples)
+        values = self._about.passed(args)
         with typed():
-            self._batcher.run(inputs, outputs, samples, _microseconds(timeout))
+            outputs = self._batcher.run(self._arrays, values, _microseconds(timeout))
         return structure.unflatten(self._about.result_node, outputs)
 
     __call__ = run
+
+    def submit(self, *args: Any, timeout: float | None = None) -> Run:
+        """Begins a request and returns at once, so that one thread can make many.
+
+        Waits only where as many batches of requests wait as the session queues runs. Do not write
+        to the arguments before the run is done.
+
+        Args:
+            args: as `run` takes them.
+            timeout: seconds in which the batch must begin; a request that is late ends with
+                `SessionTimeoutError`.
+        """
+        values = self._about.passed(args)
+        with typed():
+            run = self._batcher.submit(self._arrays, values, _microseconds(timeout))
+        return Run(run, self._about.result_node)
 
     def close(self) -> None:
         """Ends requests that wait with an error."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 from collections.abc import Sequence
@@ -140,9 +139,6 @@ class _Files:
         array_files.write(self._path(step), arrays, meta)
         for old in self.steps()[: -self._keep]:
             self._path(old).unlink(missing_ok=True)
-        for left in self._folder.glob(".step-*.tmp"):  # of processes that were killed
-            with contextlib.suppress(OSError):
-                left.unlink()
 
     def load(self, step: int) -> tuple[dict[str, np.ndarray], Any]:
         return array_files.read(self._path(step))

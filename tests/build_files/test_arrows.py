@@ -70,6 +70,7 @@ PYTHON_SHARED = {
     "_poplar",
     "attached",
     "array_files",
+    "new_files",
     "codelet_sources",
     "configuration",
     "custom_op_libraries",

@@ -60,6 +60,9 @@ def test_all_ways_to_run(file: Path):
         batcher = session.batcher()
         assert batcher.batch_size == 8
         check(batcher.run(X[:3]), WEIGHTS, X[:3])
+        requests = [batcher.submit(X[:n] * n) for n in (1, 8, 3, 5) * 9]
+        for n, request in zip((1, 8, 3, 5) * 9, requests, strict=True):
+            check(request.result(30), WEIGHTS, X[:n] * n)
         other = {"w": WEIGHTS["w"] * 2, "b": WEIGHTS["b"]}
         session.set_weights({"weights": other})
         check(session.run(X), other, X)
@@ -123,6 +126,18 @@ def test_state_goes_from_run_to_run_and_survives_a_failure(tmp_path: Path):
         session.run(x)
     assert int(session.weights["state"]["n"]) == 3
     assert int(session.run(x)[0]["n"]) == 4
+
+
+def test_submitted_runs_keep_their_arrays(tmp_path: Path):
+    size = 1 << 16
+    x = np.zeros(size, np.float32)
+    program = ipu.precompile(lambda total, x: (total + x, x[:1]), x, x, donate_argnums=0)
+    program.save(tmp_path / "sum.ipu", weights={"total": x})
+    with ipu.runtime.Session(tmp_path / "sum.ipu", queue_depth=100) as session:
+        for i in range(50):
+            session.submit(np.full(size, i, np.float32))  # neither array is kept here
+        session.submit(x).result(30)
+        np.testing.assert_array_equal(session.weights["total"], np.full(size, sum(range(50))))
 
 
 def test_a_run_that_takes_too_long_is_cancelled(tmp_path: Path):

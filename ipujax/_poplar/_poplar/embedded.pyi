@@ -11,6 +11,8 @@ import numpy.typing
 __all__: list[str] = [
     "Batcher",
     "Error",
+    "NewFile",
+    "ProgramArrays",
     "Run",
     "Session",
     "aligned_bytes",
@@ -25,9 +27,23 @@ __all__: list[str] = [
 class Error(Exception):
     pass
 
+class ProgramArrays:
+    def __init__(
+        self,
+        inputs: collections.abc.Sequence[
+            tuple[numpy.dtype[typing.Any], collections.abc.Sequence[typing.SupportsIndex]]
+        ],
+        outputs: collections.abc.Sequence[
+            tuple[numpy.dtype[typing.Any], collections.abc.Sequence[typing.SupportsIndex]]
+        ],
+        convert: typing.Any,
+    ) -> None: ...
+
 class Run:
     def is_done(self) -> bool: ...
     def wait(self, timeout_us: typing.SupportsIndex) -> None: ...
+    @property
+    def outputs(self) -> list[numpy.ndarray]: ...
 
 class Session:
     def __init__(
@@ -38,15 +54,15 @@ class Session:
     def read_stored(self, name: str, to: numpy.ndarray) -> None: ...
     def run(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
-    ) -> None: ...
+    ) -> list[numpy.ndarray]: ...
     def set_stored(self, values: collections.abc.Sequence[tuple[str, numpy.ndarray]]) -> None: ...
     def submit(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
     ) -> Run: ...
 
@@ -55,13 +71,24 @@ class Batcher:
     def close(self) -> None: ...
     def run(
         self,
-        inputs: collections.abc.Sequence[numpy.ndarray],
-        outputs: collections.abc.Sequence[numpy.ndarray | None],
-        samples: typing.SupportsIndex,
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
         timeout_us: typing.SupportsIndex,
-    ) -> None: ...
+    ) -> list[numpy.ndarray]: ...
+    def submit(
+        self,
+        arrays: ProgramArrays,
+        values: collections.abc.Sequence[typing.Any],
+        timeout_us: typing.SupportsIndex,
+    ) -> Run: ...
     @property
     def batch_size(self) -> int: ...
+
+class NewFile:
+    def __init__(self, path: str) -> None: ...
+    def discard(self) -> None: ...
+    def fileno(self) -> int: ...
+    def keep(self, path: str) -> None: ...
 
 def aligned_bytes(size: typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint8]: ...
 def clear_faults() -> None: ...

@@ -64,6 +64,14 @@ TEST(a_file_is_opened_described_run_and_closed) {
   CHECK_EQ(ipujax_batch_size(batcher), kSize);
   out[0] = third.data();
   CHECK_EQ(ipujax_run_samples(batcher, in, 2, out, 1, kSize, 0), IPUJAX_OK);
+  std::vector<float> fourth(kSize);
+  out[0] = fourth.data();
+  CHECK_EQ(ipujax_submit_samples(batcher, in, 2, out, 1, kSize, 0, &run), IPUJAX_OK);
+  CHECK_EQ(ipujax_wait(run, 0), IPUJAX_OK);
+  ipujax_free_run(run);
+  CHECK(fourth == third);
+  CHECK_EQ(ipujax_submit_samples(batcher, in, 2, out, 1, kSize + 1, 0, &run),
+           IPUJAX_INVALID_ARGUMENT);
   ipujax_free_batcher(batcher);
   CHECK_EQ(ipujax_read_stored(opened.session, "w", w.data(), kSize * sizeof(float)), IPUJAX_OK);
   for (std::size_t i = 0; i < kSize; ++i) {

@@ -267,6 +267,35 @@ TEST(requests_of_few_samples_share_batches) {
            static_cast<int>(Status::kClosed));
 }
 
+TEST(one_thread_submits_requests_that_share_batches) {
+  const Saved saved = sumProgram(kSize, false);
+  const auto session = opened(saved, {embedded::Timeout{0}, 2});
+  Batcher batcher(*session, 5ms);
+  session->setStored(std::vector{Session::NewValue{"w", bytesOf(std::vector<float>(kSize, 3))}});
+  const auto x = numbers(kSize, 7);
+  std::vector<std::vector<float>> results(30, std::vector<float>(kSize));
+  std::vector<std::shared_ptr<embedded::Run>> runs;
+  for (std::size_t i = 0; i < results.size(); ++i)  // more than wait: some wait for a place
+    runs.push_back(batcher.submit({{nullptr, x.data()}, {results[i].data()}}, i + 1, 10s));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    runs[i]->wait();
+    CHECK(runs[i]->isDone());
+    for (std::size_t k = 0; k < kSize; ++k)
+      CHECK(std::abs(results[i][k] - (k <= i ? x[k] + 3 : 0)) < 1e-5);
+  }
+  const auto late = batcher.submit({{nullptr, x.data()}, {results[0].data()}}, 1, 1us);
+  CHECK_EQ(static_cast<int>(statusOf([&] { late->wait(); })), static_cast<int>(Status::kTimeout));
+  Batcher slow(*session, 1h);
+  CHECK_EQ(static_cast<int>(statusOf([&] {
+             slow.run({{nullptr, x.data()}, {results[0].data()}}, 1, 1ms);
+           })),
+           static_cast<int>(Status::kTimeout));
+  const auto left = slow.submit({{nullptr, x.data()}, {results[0].data()}}, 1);
+  CHECK(!left->isDone());
+  slow.close();
+  CHECK_EQ(static_cast<int>(statusOf([&] { left->wait(); })), static_cast<int>(Status::kClosed));
+}
+
 TEST(programs_that_need_their_process_are_refused) {
   FloatProgram p;
   p.output(p.input({3}));
