@@ -177,9 +177,10 @@ int computeOn(V& vertex, unsigned worker) {
   }
 }
 
-/// Whether compute() may run on a copy of the vertex: not where it asks for its address.
+/// Whether compute() may run on a copy of the vertex: not where it asks for its address, or workers
+/// may look at what others wrote to its fields.
 template <class V>
-#ifdef IPUJAX_USES_VERTEX_BASE
+#if defined(IPUJAX_USES_VERTEX_BASE) || defined(IPUJAX_WORKERS_WAIT)
 constexpr bool computes_on_copy = false;
 #else
 constexpr bool computes_on_copy = std::is_trivially_copyable_v<V> && sizeof(V) <= 512;
@@ -228,8 +229,13 @@ IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
 /// Sets the registers that builtins read; null where the source includes none of them.
 #ifdef IPUJAX_REGISTERS
 constexpr IpujaxEnter kEnter = ipujax_registers::enter;
+inline IpujaxRange registers() {
+  auto& worker = ipujax_registers::worker();
+  return {&worker, &worker + 1};
+}
 #else
 constexpr IpujaxEnter kEnter = nullptr;
+inline IpujaxRange registers() { return {nullptr, nullptr}; }
 #endif
 
 #ifdef IPUJAX_COUNTS_CYCLES

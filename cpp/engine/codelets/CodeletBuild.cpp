@@ -7,6 +7,7 @@
 #include "engine/codelets/BlockCounts.hpp"
 #include "engine/codelets/BracedAssignments.hpp"
 #include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Codelets.hpp"
 #include "engine/codelets/WorkerCalls.hpp"
 
@@ -90,19 +91,37 @@ void compileOne(const std::string& source, const std::string& object, const std:
   compileAsItIs(source, object, flags);
 }
 
-/// With the calls of BlockCounts.hpp, or without where they are in the way: intrinsics count
-/// themselves.
+/// With the calls of BlockCounts.hpp, and those of assembly that starts workers where there is any.
+void compileBlocks(const std::string& source, const std::string& object, const std::string& flags,
+                   bool starts_workers) {
+  const std::string preprocessed = source + ".ii";
+  runCompiler(kAddCodelets, {"-E", "-DIPUJAX_CONST_INPUTS", source, "-o", preprocessed}, flags);
+  std::string text = readFile(preprocessed);
+  if (starts_workers) text = withWorkerCalls(withoutContexts(text));
+  writeFile(preprocessed, withBlockCounts(text));
+  compile(preprocessed, object, flags, "-fpreprocessed");
+}
+
+/// The same, or without counts where they are in the way: intrinsics count themselves.
 void compileCounted(const std::string& source, const std::string& object,
                     const std::string& flags) {
-  const std::string preprocessed = source + ".ii";
   try {
-    runCompiler(kAddCodelets, {"-E", "-DIPUJAX_CONST_INPUTS", source, "-o", preprocessed}, flags);
-    writeFile(preprocessed, withBlockCounts(readFile(preprocessed)));
-    compile(preprocessed, object, flags, "-fpreprocessed");
+    return compileBlocks(source, object, flags, false);
+  } catch (const graph_program_compilation_error& error) {
+    if (!isOfTheDevice(error.what())) return compileOne(source, object, flags);
+  }
+  const std::string text = readFile(source);
+  writeFile(source, withWorkersHeader(text));
+  try {
+    return compileBlocks(source, object, flags, true);
   } catch (const graph_program_compilation_error&) {
+    writeFile(source, text);
     compileOne(source, object, flags);
   }
 }
+
+/// See poplar/codelets/turns.h.
+const char* const kTakesTurns = " -fsanitize-coverage=trace-pc -DIPUJAX_WORKERS_WAIT=1";
 
 const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
 
@@ -139,15 +158,25 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
       "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
       "-o",      result.string()};
   int number = 0;
+  bool take_turns = false;
   for (const std::string& text : sourcesOf(unit)) {
     const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
     const std::string object = source.string() + ".o";
     writeFile(source, text);
+    const bool waits = workersMayWait(text);
+    take_turns |= waits;
+    const std::string all = waits ? flags + kTakesTurns : flags;
     if (countsCycles(text))
-      compileCounted(source.string(), object, flags);
+      compileCounted(source.string(), object, all);
     else
-      compileOne(source.string(), object, flags);
+      compileOne(source.string(), object, all);
     link.push_back(object);
+  }
+  if (take_turns) {
+    const fs::path source = folder / "turns.cpp";
+    writeFile(source, "#include <poplar/codelets/turns.h>\n");
+    link.push_back(source.string() + ".o");
+    compile(source.string(), link.back(), "", "-UIPUJAX_CONST_INPUTS");
   }
   runLinker(kAddCodelets, link);
 }

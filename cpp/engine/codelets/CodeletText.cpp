@@ -126,6 +126,13 @@ bool usesIntrinsics(const std::string& text) {
   return false;
 }
 
+bool workersMayWait(const std::string& text) {
+  if (!has(text, "MultiVertex") && !has(text, "runall")) return false;
+  for (const char* word : {"volatile", "atomic", "__sync_", "asm", "noinline", "#include \""})
+    if (has(text, word)) return true;
+  return false;
+}
+
 bool movesPointers(const std::string& text) {
   return has(text, "_postinc") || has(text, "ldb16_step") || has(text, "ldb32_step") ||
          has(text, "ldb64_step");

@@ -10,6 +10,10 @@ std::string wholeText(const std::string& text, const std::string& path);
 /// Whether a text names the IPU's own functions, by themselves or by their headers.
 bool usesIntrinsics(const std::string& text);
 
+/// Whether workers of a vertex might wait for what others write: by what makes a compiler read
+/// memory again, or a header that the text does not have.
+bool workersMayWait(const std::string& text);
+
 /// Whether it names loads and stores that move their pointers.
 bool movesPointers(const std::string& text);
 

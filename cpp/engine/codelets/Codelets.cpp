@@ -1,6 +1,7 @@
 #include "engine/codelets/Codelets.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <filesystem>
 #include <fstream>
@@ -135,9 +136,37 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
        << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
        << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
        << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
-       << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n";
+       << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n"
+       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n";
   return unit.str();
 }
+
+namespace {
+
+/// The memory of a library that may be written.
+std::vector<IpujaxRange> variablesOf(void* handle) {
+  struct Search {
+    const link_map* library = nullptr;
+    std::vector<IpujaxRange> found;
+  } search;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &search.library) != 0) return {};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* context) {
+        auto& wanted = *static_cast<Search*>(context);
+        if (info->dlpi_addr != wanted.library->l_addr) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          const auto* begin = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
+          if (part.p_type == PT_LOAD && (part.p_flags & PF_W) != 0)
+            wanted.found.push_back({begin, begin + part.p_memsz});
+        }
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
+}  // namespace
 
 CodeletLibrary::CodeletLibrary(const std::string& file)
     : handle_(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -151,7 +180,8 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
   const auto counter =
       reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
-  if (!entry || !enter || !counter) {
+  registers_ = reinterpret_cast<IpujaxRange (*)()>(dlsym(handle_, "ipujax_registers_here"));
+  if (!entry || !enter || !counter || !registers_) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
@@ -159,9 +189,15 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   codelets_ = entry(&count_);
   enter_ = enter();
   counter_ = counter();
+  turns_ = static_cast<const IpujaxTurns**>(dlsym(handle_, "ipujax_turns"));
+  if (turns_) variables_ = variablesOf(handle_);
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }
+
+void CodeletLibrary::giveTurns(const IpujaxTurns* turns) const {
+  if (turns_) __atomic_store_n(turns_, turns, __ATOMIC_RELEASE);
+}
 
 const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
   for (unsigned i = 0; i < count_; ++i) {

@@ -53,6 +53,14 @@ class CodeletLibrary {
   /// Null where the codelets do not count their issue slots.
   const IpujaxCounter* counter() const { return counter_; }
 
+  /// Whether its workers may wait for one another.
+  bool takesTurns() const { return turns_ != nullptr; }
+  void giveTurns(const IpujaxTurns* turns) const;
+  /// What its workers share besides the tensors of their vertex.
+  const std::vector<IpujaxRange>& variables() const { return variables_; }
+  /// Those of the worker that this thread runs; empty where the codelets use none.
+  IpujaxRange registers() const { return registers_(); }
+
   /// What the user of this process gives. Throws graph_program_compilation_error with the
   /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
   /// processes in the user's CodeletStore, if there is one.
@@ -74,6 +82,9 @@ class CodeletLibrary {
   unsigned count_ = 0;
   IpujaxEnter enter_ = nullptr;
   const IpujaxCounter* counter_ = nullptr;
+  IpujaxRange (*registers_)() = nullptr;
+  const IpujaxTurns** turns_ = nullptr;
+  std::vector<IpujaxRange> variables_;
 };
 
 }  // namespace ipujax::engine

@@ -6,7 +6,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 3;
+constexpr unsigned kIpujaxCodeletAbi = 4;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
@@ -62,5 +62,13 @@ struct IpujaxCounter {
   std::uint64_t (*slots)();
   /// From now on intrinsics load and store in these alone, which must stay; null: anywhere.
   void (*allow)(const IpujaxRange* ranges, std::size_t count);
+};
+
+/// What the model gives to a library whose workers may wait for one another.
+struct IpujaxTurns {
+  /// At each block of the codelets' code: the processor's registers, and the frame of its caller.
+  void (*poll)(const void* registers, std::size_t bytes, const void* frame);
+  /// Runs all workers of a supervisor; 0 where none can run.
+  int (*run_all)(void (*worker)(void* context, unsigned number), void* context);
 };
 }

@@ -11,9 +11,11 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 
 #include "engine/codelets/HollowVertex.hpp"
+#include "engine/codelets/WorkerTurns.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -48,13 +50,31 @@ class Shared {
 std::uint64_t slotsOf(const CodeletLibrary& library, const VertexRecord& vertex) {
   const IpujaxCodelet& codelet = library.codelet(vertex.type);
   const HollowVertex object(vertex, codelet, true);
-  library.counter()->allow(object.ranges().data(), object.ranges().size());
+  const auto allow = [&] {
+    library.counter()->allow(object.ranges().data(), object.ranges().size());
+  };
+  allow();
   std::uint64_t most = 0;
-  for (unsigned worker = codelet.is_multi ? kIpujaxWorkers : 1; worker-- > 0;) {
+  const WorkerTurns::Call count = [&](unsigned worker) {
     if (library.enter()) library.enter()(object.place(), vertex.tile.value_or(0), worker, 1);
     library.counter()->begin(0, kMostSlots);
     codelet.compute(object.place(), worker);
     most = std::max(most, library.counter()->slots());
+  };
+  std::optional<WorkerTurns> turns;
+  if (library.takesTurns()) {
+    library.giveTurns(WorkerTurns::entries());
+    const auto memory = [&] {
+      std::vector<IpujaxRange> all = object.ranges();
+      all.insert(all.end(), library.variables().begin(), library.variables().end());
+      return all;
+    };
+    turns.emplace(WorkerTurns::Vertex{memory, [&] { return library.registers(); }}, allow);
+  }
+  if (codelet.is_multi && turns) {
+    turns->run(count);
+  } else {
+    for (unsigned worker = codelet.is_multi ? kIpujaxWorkers : 1; worker-- > 0;) count(worker);
   }
   return most;
 }

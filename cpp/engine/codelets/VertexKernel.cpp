@@ -15,6 +15,7 @@
 #include "engine/codelets/Codelets.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/WorkerTurns.hpp"
+#include "engine/codelets/WritableMemory.hpp"
 
 // The kernel that runs vertices: see VertexLowering.cpp for its attributes.
 namespace ipujax::engine {
@@ -197,6 +198,7 @@ class VertexKernel final : public Kernel {
   explicit VertexKernel(const StepDesc& step)
       : library_(
             CodeletLibrary::find(step.attributes.text("unit"), step.attributes.text("flags"))) {
+    library_->giveTurns(WorkerTurns::entries());
     for (const OperandDesc& o : step.operands)
       operand_bytes_.push_back(static_cast<std::size_t>(o.numElements()) * sizeOf(o.type));
     Decoder decoder(step, *library_);
@@ -212,7 +214,6 @@ class VertexKernel final : public Kernel {
       images_.insert(images_.end(), v.image.begin(), v.image.end());
       images_.resize(padded(images_.size()));
       largest_ = std::max(largest_, v.image.size());
-      is_multi_ |= v.codelet->is_multi != 0;
     }
   }
 
@@ -231,28 +232,22 @@ class VertexKernel final : public Kernel {
       bases.insert(bases.end(), {place.get(), nullptr});
       const std::vector<IpujaxRange> ranges = memory(p, place.get());
       const Watch watch(*library_, ranges);
-      const auto run_worker = [&](const Placed& v, std::uint64_t seed, unsigned worker) {
-        if (!runWorker(v, place.get(), worker, seed, cycles))
+      const Placed* vertex = nullptr;
+      std::uint64_t seed = 0;
+      const WorkerTurns::Call run_worker = [&](unsigned worker) {
+        if (!runWorker(*vertex, place.get(), worker, seed, cycles))
           all.store(false, std::memory_order_relaxed);
       };
-      const Placed* multi = nullptr;
-      std::uint64_t multi_seed = 0;
       std::optional<WorkerTurns> turns;
-      if (is_multi_)
-        turns.emplace([&](unsigned worker) { run_worker(*multi, multi_seed, worker); },
+      if (library_->takesTurns())
+        turns.emplace(WorkerTurns::Vertex{[&] { return shared(*vertex, place.get()); },
+                                          [&] { return library_->registers(); }},
                       [&] { Watch::begin(*library_, ranges); });
       for (std::int64_t i = begin; i < end; ++i) {
-        const Placed& v = vertices_[static_cast<std::size_t>(i)];
-        const auto seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
-        fill(v, bases.data(), place.get());
-        if (!v.codelet->is_multi) {
-          run_worker(v, seed, 0);
-          continue;
-        }
-        multi = &v;
-        multi_seed = seed;
-        if (turns->run(side_by_side_.load(std::memory_order_relaxed)))
-          side_by_side_.store(true, std::memory_order_relaxed);
+        vertex = &vertices_[static_cast<std::size_t>(i)];
+        seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
+        fill(*vertex, bases.data(), place.get());
+        runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
       }
     });
     if (gathers_ == 1 || (gathers_ == 2 && !all)) *p.back() = static_cast<std::byte>(all.load());
@@ -297,14 +292,45 @@ class VertexKernel final : public Kernel {
     std::uint32_t tile;
   };
 
-  static bool succeeds(const IpujaxCodelet& codelet, std::byte* place, unsigned worker) {
+  [[noreturn]] static void fail(const Placed& v, const std::string& worker,
+                                const std::string& words) {
+    throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
+                                    std::string(v.codelet->name) + " on tile " +
+                                    std::to_string(v.tile) + worker + " said: " + words +
+                                    ". Correct its data or its code.");
+  }
+
+  static std::string nameOf(const Placed& v, unsigned worker) {
+    return v.codelet->is_multi ? ", worker " + std::to_string(worker) : "";
+  }
+
+  static bool succeeds(const Placed& v, std::byte* place, unsigned worker) {
     try {
-      return codelet.compute(place, worker) != 0;
+      return v.codelet->compute(place, worker) != 0;
     } catch (const std::exception& e) {
-      throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
-                                      std::string(codelet.name) + " said: " + e.what() +
-                                      ". Correct its data or its code.");
+      fail(v, nameOf(v, worker), e.what());
     }
+  }
+
+  /// The last worker first, as the first one may wait for the others.
+  static void runVertex(const Placed& v, WorkerTurns* turns, const WorkerTurns::Call& run_worker) {
+    if (!v.codelet->is_multi) return run_worker(0);
+    if (!turns) {
+      for (unsigned worker = kIpujaxWorkers; worker-- > 0;) run_worker(worker);
+      return;
+    }
+    try {
+      turns->run(run_worker);
+    } catch (const WorkersWait& e) {
+      fail(v, "", e.what());
+    }
+  }
+
+  /// What the vertex's workers share.
+  std::vector<IpujaxRange> shared(const Placed& v, const std::byte* place) const {
+    std::vector<IpujaxRange> memory = writableMemory(*v.codelet, place, v.bytes);
+    memory.insert(memory.end(), library_->variables().begin(), library_->variables().end());
+    return memory;
   }
 
   void fill(const Placed& v, std::byte* const* bases, std::byte* place) const {
@@ -323,10 +349,11 @@ class VertexKernel final : public Kernel {
                  std::uint64_t cycles) const {
     if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
     if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
-    if (succeeds(*v.codelet, place, worker)) return true;
+    if (succeeds(v, place, worker)) return true;
     if (gathers_ == 0) {
       throw application_runtime_error("[Execute] needs codelets whose compute() returns true; a " +
-                                      std::string(v.codelet->name) +
+                                      std::string(v.codelet->name) + " on tile " +
+                                      std::to_string(v.tile) + nameOf(v, worker) +
                                       " returned false. Return true at its end.");
     }
     return false;
@@ -338,9 +365,7 @@ class VertexKernel final : public Kernel {
   std::vector<Patches> patches_;
   std::vector<std::size_t> operand_bytes_;
   std::size_t largest_ = 0;
-  bool is_multi_ = false;
-  mutable std::atomic<bool> side_by_side_{false};  ///< workers of a vertex waited for others
-  std::int64_t gathers_ = 0;                       ///< kGathers
+  std::int64_t gathers_ = 0;  ///< kGathers
   std::uint64_t number_ = 0;
   mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
 };

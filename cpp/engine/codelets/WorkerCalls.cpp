@@ -140,8 +140,10 @@ std::optional<std::string> callOf(const std::string& instruction, Registers& reg
   return "::ipujax_workers::runAll((void*)(" + *entry + "), (void*)(" + *vertex + ")); ";
 }
 
+/// Nothing for other assembly, such as the empty one of compiler barriers.
 std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
   std::string code = spoken(sections[0]);
+  if (trimmed(code).empty()) return std::nullopt;
   for (char& c : code)
     if (c == ';') c = '\n';
   Registers registers(operandsOf(sections));

@@ -1,50 +1,110 @@
 #pragma once
-#include <atomic>
+#include <array>
 #include <cfenv>
+#include <condition_variable>
+#include <csetjmp>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/codelets/VertexAbi.hpp"
+#include "engine/codelets/WorkerState.hpp"
+
 namespace ipujax::engine {
 
-/// Calls the workers of MultiVertices for one thread. On the IPU a vertex's workers run side by
-/// side, and may wait for what others write to memory. Here one runs after the other, the last one
-/// first, until one has not returned for kPatience: the rest then start on threads of their own.
+/// Workers of one vertex wait for what none of those that are left writes.
+class WorkersWait : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Calls the workers of vertices for one thread. On the IPU a vertex's workers run side by side,
+/// and may wait for what others write to memory. Here one at a time has its turn, the last worker
+/// first. A turn ends where the worker is done; where it waits (WorkerState.hpp); or after a number
+/// of blocks of its code, which is small at first while another waits for what it may write.
+/// Workers that are not done when another's turn comes are on threads of their own.
 class WorkerTurns {
  public:
-  /// `call` runs a worker of the vertex whose turn it is; `enter` comes before it on other threads
-  /// than that of run().
-  WorkerTurns(std::function<void(unsigned worker)> call, std::function<void()> enter);
+  /// What the workers of the vertex that runs share, and their thread's registers.
+  struct Vertex {
+    std::function<std::vector<IpujaxRange>()> memory;
+    std::function<IpujaxRange()> registers;
+  };
+  using Call = std::function<void(unsigned worker)>;
+
+  /// `enter` comes first on other threads than that of run(). Supervisors that this thread runs
+  /// start their workers here, too.
+  WorkerTurns(Vertex vertex, std::function<void()> enter);
   ~WorkerTurns();
   WorkerTurns(const WorkerTurns&) = delete;
   WorkerTurns& operator=(const WorkerTurns&) = delete;
 
-  /// Runs a vertex's workers, if `side_by_side` from the start on threads of their own, and tells
-  /// whether some were. Rethrows what a worker threw; those that had not started then do not run.
-  bool run(bool side_by_side);
+  /// Runs all workers. Rethrows what the first one to fail threw, or WorkersWait: then the others
+  /// end where they are, without destructors, or do not run.
+  void run(const Call& call);
 
-  /// Of the thread that watches, every kPatience.
-  void look();
+  /// What a library of codelets whose workers may wait calls.
+  static const IpujaxTurns* entries();
 
  private:
-  int take() { return next_.fetch_sub(1, std::memory_order_acq_rel); }
-  void call(unsigned worker) noexcept;
-  unsigned runUntaken();
-  void startThreads(int keep);
-  void failWith(std::exception_ptr failure);
+  enum class Status : std::uint8_t { kNew, kStarted, kDone };
+  struct Worker {
+    Status status = Status::kDone;
+    bool waits = false;        ///< its last turn ended so
+    std::uint64_t blocks = 0;  ///< in this turn
+    std::uint64_t length = 1;  ///< of its next turn while another waits, in blocks
+    std::uint64_t took = 0;    ///< blocks, until it was last seen to wait
+    WorkerState state;
+    std::jmp_buf* end = nullptr;
+    const void* stack = nullptr;  ///< its begin
+    IpujaxRange registers{};      ///< of an IPU
+    std::condition_variable turn;
+    std::thread thread;
+  };
+  using Lock = std::unique_lock<std::mutex>;
 
-  const std::function<void(unsigned)> call_;
+  static void poll(const void* registers, std::size_t bytes, const void* frame);
+  static int runAll(void (*call)(void*, unsigned), void* context);
+
+  void look(Worker& me, const void* registers, std::size_t bytes, const void* frame);
+  void endTurn(Worker& me, bool waits);
+  void countWaiting(std::uint64_t memory);
+  std::uint64_t unobserved() const;
+  std::uint64_t longestTurn(const Worker& me) const;
+  void runHere(unsigned worker);
+  void serve(unsigned worker);
+  void passOn(unsigned worker, const Lock&);
+  bool hasThread(unsigned worker);
+  void finish(Worker& worker);
+  void failWith(std::exception_ptr failure);
+  std::string waiting() const;
+
+  const Vertex vertex_;
   const std::function<void()> enter_;
-  std::fenv_t environment_;  ///< of the thread that made this
-  std::atomic<int> next_{-1};
-  std::atomic<std::uint64_t> turn_{0};
-  std::uint64_t seen_turn_ = 0;
-  std::mutex mutex_;  ///< of what is below
-  std::vector<std::thread> threads_;
+  std::fenv_t environment_{};  ///< of the thread that made this
+  const Call* call_ = nullptr;
+  WorkerTurns* const outer_;
+
+  // Of the worker whose turn it is; the mutex hands them on.
+  std::array<Worker, kIpujaxWorkers> workers_;
+  unsigned live_ = 0;
+  unsigned stuck_ = 0;  ///< turns one after another that ended waiting, with this memory
+  std::uint64_t stuck_memory_ = 0;
   std::exception_ptr failure_;
+
+  static constexpr unsigned kNone = kIpujaxWorkers;
+  std::mutex mutex_;  ///< of what is below
+  unsigned starts_ = kNone;
+  unsigned resumes_ = kNone;
+  bool all_done_ = false;
+  bool quits_ = false;
+  std::condition_variable all_done_changed_;
 };
 
 }  // namespace ipujax::engine

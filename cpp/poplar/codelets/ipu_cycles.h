@@ -29,6 +29,11 @@ inline Counter& counter() {
   return one;
 }
 
+// Where workers may wait, what they have counted is not to be left in a register: a loop would not
+// come back to the same registers.
+#ifdef IPUJAX_WORKERS_WAIT
+__attribute__((noinline))
+#endif
 inline void add(std::uint64_t slots) {
   Counter& c = counter();
   c.slots += slots;

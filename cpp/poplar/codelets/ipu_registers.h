@@ -12,6 +12,7 @@ namespace ipujax_registers {
 struct Worker {
   std::uint32_t tile = 0;
   std::uint32_t worker = 0;
+  std::uint32_t clock_reads = 0;  ///< who has read the clock is not as before
   void* vertex = nullptr;
   std::uint64_t random[2] = {1, 2};
   float tas = 0;
@@ -61,6 +62,7 @@ inline std::uint64_t next() {
 /// Cycles of the tile's clock: counted, which the model does for sources that read them here, or
 /// the host's time at 1.33 GHz.
 inline std::uint64_t cycles() {
+  ++worker().clock_reads;
 #ifdef IPUJAX_COUNTS_CYCLES
   return ipujax_cycles::cycles();
 #else

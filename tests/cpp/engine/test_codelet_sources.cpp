@@ -192,7 +192,7 @@ TEST(codelets_may_have_bases) {
       d.graph.connect(v["out"], out[0]);
       CHECK_EQ(d.read<float>(out)[0], 5.0f);
     } else {
-      CHECK_THROWS(d.read<float>(in), "a Common said: it has no compute()");
+      CHECK_THROWS(d.read<float>(in), "a Common on tile 1 said: it has no compute()");
     }
   }
 }
@@ -473,7 +473,7 @@ TEST(a_worker_that_fails_ends_the_program_of_those_beside_it) {
   const Tensor flags = d.input<unsigned>(UNSIGNED_INT, {6}, std::vector<unsigned>(6));
   const VertexRef v = vertex(d, "Fails");
   d.graph.connect(v["flags"], flags);
-  CHECK_THROWS(d.read<unsigned>(flags), "a Fails returned false");
+  CHECK_THROWS(d.read<unsigned>(flags), "a Fails on tile 1, worker 3 returned false");
 }
 
 TEST(cycles_are_the_codelets_own_estimate_or_from_its_loop) {
