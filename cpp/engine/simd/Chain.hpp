@@ -113,40 +113,35 @@ struct ChainOperand {
 };
 /// One link made ready. An operation can also load the accumulator before and store it afterwards:
 /// most loads and stores need no link of their own.
-class ChainLink {
- public:
+struct ChainLink {
   explicit ChainLink(Link link, ChainOperand first = {}, ChainOperand second = {})
-      : code_(codeOf(link, first.source)),
+      : code(codeOf(link, first.source)),
         a(first.number),
         b(second.number),
         b_source(second.source) {}
-  /// Of a link that neither loads nor stores; forms that do follow.
+  /// Of a link that neither loads nor stores; those that do follow: 1 stores, 2 loads, 3 both.
   static constexpr std::uint16_t codeOf(Link link, Source a) {
     return static_cast<std::uint16_t>((static_cast<int>(link) * 3 + static_cast<int>(a)) * 4);
   }
-  std::uint16_t code() const { return code_; }
-  int form() const { return code_ % 4; }  ///< 1: stores, 2: loads
-  Link link() const { return static_cast<Link>(code_ / 12); }
+  Link link() const { return static_cast<Link>(code / 12); }
+  bool loads() const { return (code & 2u) != 0; }
+  bool stores() const { return (code & 1u) != 0; }
   /// Does nothing but load vectors from memory.
-  bool isLoad() const { return code_ == codeOf(Link::kLoad, Source::kMemory); }
+  bool isLoad() const { return code == codeOf(Link::kLoad, Source::kMemory); }
   bool isStore() const { return link() >= Link::kStore && link() <= Link::kStoreHalf; }
-  bool stores() const { return (form() & 1) != 0; }
   /// An operation first does what `load` does.
   void loadFirst(const ChainLink& load) {
-    code_ |= 2;
+    code |= 2u;
     from = load.a;
   }
   /// No store: stores what it leaves in the accumulator, 4 bytes for each element.
   void storeAfter(std::uint8_t memory) {
-    code_ |= 1;
+    code |= 1u;
     to = memory;
   }
 
- private:
-  std::uint16_t code_;
-
- public:
-  std::uint8_t a, b;
+  std::uint16_t code;
+  std::uint8_t a, b;  ///< numbers of memory, as are the last two
   Source b_source;
   std::uint8_t from = 0, to = 0;
 };

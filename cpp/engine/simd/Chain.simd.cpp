@@ -136,8 +136,8 @@ struct Operands {
 
 /// Links over strips of sizeof...(kIndex) vectors: functions that take the accumulator as
 /// arguments, change it, and call the next link as the last thing they do. Eight vectors are passed
-/// in registers, and compilers make such a call a jump, so that the accumulator never goes to
-/// memory.
+/// in registers, and optimizing compilers make such a call a jump, so that the accumulator never
+/// goes to memory. Others nest the calls, as deep as a chain is long.
 template <int... kIndex>
 struct Strip {
   static constexpr std::int64_t kElements = sizeof...(kIndex) * kLanes;
@@ -147,8 +147,8 @@ struct Strip {
     void (*run)(const ChainLink*, std::byte* const* memory, const Code* codes, Vector<kIndex>...);
   };
 
-  /// F: what the link does to vector i of the accumulator. Wide strips have a function for each of
-  /// kForms: 1 stores, 2 loads; kTested is any of them.
+  /// F: what the link does to vector i of the accumulator. Form 1 stores, 2 loads, 3 does both;
+  /// kTested is whatever the link says, for narrow strips, which need not be as fast.
   static constexpr int kTested = 4;
   template <class F, int kForm>
   static void run(const ChainLink* link, std::byte* const* memory, const Code* codes,
@@ -157,11 +157,12 @@ struct Strip {
     const std::byte* from = memory[link->from];
     std::byte* to = memory[link->to];
     const ChainLink* next = link + 1;
-    const Code code = codes[next->code()];
-    const int form = kForm == kTested ? link->form() : kForm;
-    if (form & 2) ((v = load<Float>(from + kIndex * kBytes)), ...);
+    const Code code = codes[next->code];
+    const bool loads = kForm == kTested ? link->loads() : (kForm & 2) != 0;
+    const bool stores = kForm == kTested ? link->stores() : (kForm & 1) != 0;
+    if (loads) ((v = load<Float>(from + kIndex * kBytes)), ...);
     (F{}(v, operands, kIndex), ...);
-    if (form & 1) (store(to + kIndex * kBytes, v), ...);
+    if (stores) (store(to + kIndex * kBytes, v), ...);
     return code.run(next, memory, codes, v...);
   }
   static void end(const ChainLink*, std::byte* const*, const Code*, Vector<kIndex>...) {}
@@ -302,7 +303,7 @@ std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte** mem
   const auto* codes = kCodes<S>.data();
   std::int64_t done = 0;
   for (; done + S::kElements <= n; done += S::kElements) {
-    codes[links->code()].run(links, memory, codes, (static_cast<void>(kIndex), Float{})...);
+    codes[links->code].run(links, memory, codes, (static_cast<void>(kIndex), Float{})...);
     for (std::size_t m = 0; m < num_memory; ++m) memory[m] += steps[m] * S::kElements;
   }
   return done;

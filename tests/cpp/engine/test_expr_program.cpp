@@ -168,6 +168,25 @@ TEST(random_programs_equal_their_steps) {
   }
 }
 
+/// Twelve values wait at once: more than links keep in strips, so some go to blocks.
+TEST(chains_hold_any_number_of_values) {
+  std::mt19937 r(9);
+  for (const auto type : {ElementType::kFloat, ElementType::kInt32}) {
+    ExprBuilder b({type});
+    std::vector<std::int32_t> values;
+    for (int k = 0; k < 24; ++k)
+      values.push_back(b.apply(Op::kAdd, {b.input(0), b.constantFrom(type, k)}));
+    std::int32_t sum = values[0];
+    for (std::size_t k = 0; k < 12; ++k)
+      sum = b.apply(Op::kSubtract, {b.apply(Op::kMultiply, {values[k], values[23 - k]}), sum});
+    b.output(sum);
+    const ExprProgram p = b.build();
+    CHECK(ExprEvaluator(p).numRegisters() > 0);
+    const std::vector<Bytes> inputs{random(type, 700, r)};
+    CHECK(same(run(p, inputs, 700), stepByStep(p, inputs, 700).back(), type));
+  }
+}
+
 /// One vector and less, lines of a strip and a bit more: no element is left out or written past.
 TEST(every_length_gives_the_same_elements) {
   std::mt19937 r(7);
