@@ -61,6 +61,19 @@ def summary(records: Sequence[Record]) -> str:
     return f"{len(records)} harnesses: {states}\n{share:.2f} % of {tried} work; {ratio}"
 
 
+#: How the tests of libraries are run.
+_LIBRARIES = """
+## Libraries
+
+`make conformance` also runs the tests of optax, which its wheel has, and of flax, which its source
+distribution has, once with `JAX_PLATFORMS=cpu` and once with `JAX_PLATFORMS=ipu,cpu` and 64-bit
+types emulated (`tests/conformance/library_suites.py`). It fails if a test passes on the CPU only.
+`--suite optax --contains losses` runs some of the modules. Equinox's tests are not run: neither its
+wheels nor its source distributions on PyPI have them (looked at for 0.13.8). What programs do with
+equinox and other libraries is tested by `make libraries`.
+"""
+
+
 def page(records: Sequence[Record]) -> str:
     counts = Counter(record["status"] for record in records)
     tried = [record for record in records if record["status"] in STATUSES]
@@ -75,7 +88,7 @@ def page(records: Sequence[Record]) -> str:
         rule="|".join("---" for _ in _DTYPES),
         rows="\n".join(_row(group, tried) for group in groups),
     )
-    return text + _refusals(tried) + _failures(tried)
+    return text + _refusals(tried) + _failures(tried) + _LIBRARIES
 
 
 def _row(group: str, tried: Sequence[Record]) -> str:
