@@ -1,6 +1,7 @@
 """Precompile in Python, run in C: saves a trained classifier, and runs it without Python.
 
-Needs the C library, which wheels have and `make runtime` makes, or the folder where you installed it.
+Needs the C library, which wheels have and `make runtime` makes, or the folder where you installed
+it.
 
 Run: python examples/deploying/run.py [folder]
 """
