@@ -2,14 +2,13 @@
 
 #include <string>
 
-#include "poplar/exceptions.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Expr.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
-#include "poputil/OptionParsing.hpp"
 #include "poputil/Util.hpp"
 #include "poputil/exceptions.hpp"
+#include "poputil/internal/ParseOptions.hpp"
 
 namespace popops {
 
@@ -61,14 +60,8 @@ double toleranceOf(const poplar::OptionFlags& options) {
   const poplibs::OptionSpec spec{
       {"optimizeForSpeed", poplibs::OptionHandler::createWithBool(optimise_for_speed)},
       {"scaleFloatToHalfTolerance", poplibs::OptionHandler::createWithDouble(tolerance)}};
-  for (const auto& [name, value] : options) {
-    try {
-      spec.parse(name, value);
-    } catch (const poplar::invalid_option& e) {
-      throw poplar::invalid_option(std::string("[popops::scaledAddTo] ") + e.what() +
-                                   ". Use optimizeForSpeed or scaleFloatToHalfTolerance.");
-    }
-  }
+  poputil::internal::parseOptions(spec, options, "[popops::scaledAddTo]",
+                                  "Use optimizeForSpeed or scaleFloatToHalfTolerance.");
   return tolerance;
 }
 

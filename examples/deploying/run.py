@@ -1,6 +1,7 @@
 """Precompile in Python, run in C: saves a trained classifier, and runs it without Python.
 
-Needs the installed runtime, build/runtime by `make runtime`, or the folder that you name.
+Needs the C library, which wheels have and `make runtime` makes, or the folder where you installed
+it.
 
 Run: python examples/deploying/run.py [folder]
 """
@@ -12,10 +13,9 @@ from pathlib import Path
 
 import save
 
+import ipujax as ipu
+
 SOURCE = Path(__file__).with_name("classify.c")
-
-
-RUNTIME = Path(__file__).parents[2] / "build" / "runtime"
 
 
 def main(installed):
@@ -33,4 +33,4 @@ def main(installed):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else RUNTIME)
+    main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ipu.runtime.folder())

@@ -75,4 +75,6 @@ def main(folder):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("needs a folder for the program; got none. Run save.py <folder>.")
     main(Path(sys.argv[1]))

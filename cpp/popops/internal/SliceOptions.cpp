@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "poplar/exceptions.hpp"
-#include "poputil/OptionParsing.hpp"
+#include "poputil/internal/ParseOptions.hpp"
 
 namespace popops::internal {
 namespace {
@@ -70,14 +70,8 @@ SliceOptions sliceOptions(const poplar::OptionFlags& options) {
       {"remapOutOfBoundIndices", OptionHandler::createWithBool(made.remaps_to_zero)},
       {"paddingIndexUsed", OptionHandler::createWithBool(made.has_padding_index)},
       {"planConstraints", constraintsHandler(made)}};
-  for (const auto& [name, value] : options) {
-    try {
-      spec.parse(name, value);
-    } catch (const poplar::invalid_option& e) {
-      throw poplar::invalid_option(std::string("[popops] slices and their plans: ") + e.what() +
-                                   ". Use the options that popops/DynamicSlice.hpp lists.");
-    }
-  }
+  poputil::internal::parseOptions(spec, options, "[popops] slices and their plans:",
+                                  "Use the options that popops/DynamicSlice.hpp lists.");
   return made;
 }
 
