@@ -272,6 +272,20 @@ def callback_error() -> Any:
 
 
 @program
+def callback_error_in_a_loop() -> Any:
+    """Of a loop that ends by what the callback gives."""
+
+    def fail(x: Any) -> Any:
+        raise ValueError("no such value")
+
+    def body(x: Any) -> Any:
+        return jax.pure_callback(fail, jax.ShapeDtypeStruct((), np.float32), x)
+
+    f = jax.jit(lambda x: jax.lax.while_loop(lambda x: x < 3, body, x))
+    return _error_of(lambda: f(np.float32(1))), jax.jit(lambda x: x + 1)(numbers(2))
+
+
+@program
 def callback_that_uses_another_device() -> Any:
     other = jax.devices("ipu")[1]
     inner = jax.jit(lambda x: x * 3)

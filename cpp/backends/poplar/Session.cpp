@@ -220,8 +220,9 @@ void Session::connectHostCalls() {
   }
 }
 
-/// An exception must not pass through Poplar, which may have nobody to catch it: the program goes
-/// on with what the results hold, makes no further call, and the run ends with the exception.
+/// An exception must not pass through Poplar, which may have nobody to catch it: the program is
+/// stopped, and until it ends goes on with what the results hold and calls nobody. The run ends
+/// with the exception.
 void Session::call(const HostCall& each, poplar::ArrayRef<const void*> inputs,
                    poplar::ArrayRef<void*> outputs) noexcept {
   try {
@@ -262,6 +263,10 @@ void Session::fail(const std::exception_ptr& error) noexcept {
     error_ = error;
   }
   if (callbacks_) callbacks_->failed(error);
+  try {
+    engine_.stop();  // it may be in a loop that ends by what a callback gives
+  } catch (...) {    // then it comes to its end
+  }
 }
 
 void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) {
