@@ -237,6 +237,17 @@ def lines_of(path: str, names: list[str]) -> Iterator[str]:
         yield f"  - `{owner}`: {', '.join(members)}"
 
 
+def vertices() -> list[str]:
+    """The vertices of PopLibs that `Graph::addVertex` takes by name."""
+    return [
+        f"`{path.name.removesuffix('_vertices.h')}::{name}`"
+        for path in sorted((ROOT / "cpp/poplar/codelets").glob("*_vertices.h"))
+        for name in re.findall(
+            r"^class (\w+) : public poplar::Vertex", path.read_text(), re.MULTILINE
+        )
+    ]
+
+
 def page() -> str:
     out = [
         "# The Poplar API of the IPU Model",
@@ -255,6 +266,9 @@ def page() -> str:
         "`autoReport.all` or an `autoReport.output*`, by which an Engine writes `profile.pop` to",
         "`autoReport.directory` for the readers of pva: when it is made, after each run (unless",
         "`autoReport.streamAtEachRun` is `false`) and at its end.",
+        "",
+        "Functions of PopLibs add no vertices to the model's graph, but programs can add these of",
+        "PopLibs by name: " + ", ".join(vertices()) + ".",
     ]
     paths = [
         str(header.relative_to(ROOT / "cpp"))

@@ -37,9 +37,28 @@ std::vector<poplar::Tensor> allReduceCrossReplica(poplar::Graph& graph,
                                                   poplar::program::Sequence& prog,
                                                   const poplar::DebugContext& debugContext = {},
                                                   const poplar::OptionFlags& options = {});
+/// The same, written to `destination`: as many elements, of the same type.
 void allReduceToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                         const poplar::Tensor& destination, CollectiveOperator op,
                                         poplar::program::Sequence& prog, const CommGroup& group,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allReduceToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                        const poplar::Tensor& destination, CollectiveOperator op,
+                                        poplar::program::Sequence& prog,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allReduceToDestinationCrossReplica(poplar::Graph& graph,
+                                        const std::vector<poplar::Tensor>& datas,
+                                        const std::vector<poplar::Tensor>& destinations,
+                                        CollectiveOperator op, poplar::program::Sequence& prog,
+                                        const CommGroup& group,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allReduceToDestinationCrossReplica(poplar::Graph& graph,
+                                        const std::vector<poplar::Tensor>& datas,
+                                        const std::vector<poplar::Tensor>& destinations,
+                                        CollectiveOperator op, poplar::program::Sequence& prog,
                                         const poplar::DebugContext& debugContext = {},
                                         const poplar::OptionFlags& options = {});
 void allReduceInPlaceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
@@ -54,6 +73,10 @@ void allReduceInPlaceCrossReplica(poplar::Graph& graph, const poplar::Tensor& da
 void allReduceInPlaceCrossReplica(poplar::Graph& graph, const std::vector<poplar::Tensor>& datas,
                                   CollectiveOperator op, poplar::program::Sequence& prog,
                                   const CommGroup& group,
+                                  const poplar::DebugContext& debugContext = {},
+                                  const poplar::OptionFlags& options = {});
+void allReduceInPlaceCrossReplica(poplar::Graph& graph, const std::vector<poplar::Tensor>& datas,
+                                  CollectiveOperator op, poplar::program::Sequence& prog,
                                   const poplar::DebugContext& debugContext = {},
                                   const poplar::OptionFlags& options = {});
 
@@ -72,6 +95,37 @@ std::vector<poplar::Tensor> reduceScatterCrossReplica(
     poplar::Graph& graph, const std::vector<poplar::Tensor>& datas, CollectiveOperator op,
     poplar::program::Sequence& prog, const CommGroup& group,
     const poplar::DebugContext& debugContext = {}, const poplar::OptionFlags& options = {});
+std::vector<poplar::Tensor> reduceScatterCrossReplica(poplar::Graph& graph,
+                                                      const std::vector<poplar::Tensor>& datas,
+                                                      CollectiveOperator op,
+                                                      poplar::program::Sequence& prog,
+                                                      const poplar::DebugContext& debugContext = {},
+                                                      const poplar::OptionFlags& options = {});
+/// The same, written to `destination` of that many elements.
+void reduceScatterToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                            const poplar::Tensor& destination,
+                                            CollectiveOperator op, poplar::program::Sequence& prog,
+                                            const CommGroup& group,
+                                            const poplar::DebugContext& debugContext = {},
+                                            const poplar::OptionFlags& options = {});
+void reduceScatterToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                            const poplar::Tensor& destination,
+                                            CollectiveOperator op, poplar::program::Sequence& prog,
+                                            const poplar::DebugContext& debugContext = {},
+                                            const poplar::OptionFlags& options = {});
+void reduceScatterToDestinationCrossReplica(poplar::Graph& graph,
+                                            const std::vector<poplar::Tensor>& datas,
+                                            const std::vector<poplar::Tensor>& destinations,
+                                            CollectiveOperator op, poplar::program::Sequence& prog,
+                                            const CommGroup& group,
+                                            const poplar::DebugContext& debugContext = {},
+                                            const poplar::OptionFlags& options = {});
+void reduceScatterToDestinationCrossReplica(poplar::Graph& graph,
+                                            const std::vector<poplar::Tensor>& datas,
+                                            const std::vector<poplar::Tensor>& destinations,
+                                            CollectiveOperator op, poplar::program::Sequence& prog,
+                                            const poplar::DebugContext& debugContext = {},
+                                            const poplar::OptionFlags& options = {});
 
 /// The members' data one after another: [group size, data's dimensions...].
 poplar::Tensor allGatherCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
@@ -82,6 +136,40 @@ poplar::Tensor allGatherCrossReplica(poplar::Graph& graph, const poplar::Tensor&
                                      poplar::program::Sequence& prog,
                                      const poplar::DebugContext& debugContext = {},
                                      const poplar::OptionFlags& options = {});
+std::vector<poplar::Tensor> allGatherCrossReplica(poplar::Graph& graph,
+                                                  const std::vector<poplar::Tensor>& datas,
+                                                  poplar::program::Sequence& prog,
+                                                  const CommGroup& group,
+                                                  const poplar::DebugContext& debugContext = {},
+                                                  const poplar::OptionFlags& options = {});
+std::vector<poplar::Tensor> allGatherCrossReplica(poplar::Graph& graph,
+                                                  const std::vector<poplar::Tensor>& datas,
+                                                  poplar::program::Sequence& prog,
+                                                  const poplar::DebugContext& debugContext = {},
+                                                  const poplar::OptionFlags& options = {});
+/// The same, written to `destination` of that many elements, whatever its shape.
+void allGatherToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                        const poplar::Tensor& destination,
+                                        poplar::program::Sequence& prog, const CommGroup& group,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allGatherToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
+                                        const poplar::Tensor& destination,
+                                        poplar::program::Sequence& prog,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allGatherToDestinationCrossReplica(poplar::Graph& graph,
+                                        const std::vector<poplar::Tensor>& datas,
+                                        const std::vector<poplar::Tensor>& destinations,
+                                        poplar::program::Sequence& prog, const CommGroup& group,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
+void allGatherToDestinationCrossReplica(poplar::Graph& graph,
+                                        const std::vector<poplar::Tensor>& datas,
+                                        const std::vector<poplar::Tensor>& destinations,
+                                        poplar::program::Sequence& prog,
+                                        const poplar::DebugContext& debugContext = {},
+                                        const poplar::OptionFlags& options = {});
 
 /// data[j] of member i becomes result[i] of member j; the first dimension is the group size.
 poplar::Tensor allToAllCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,

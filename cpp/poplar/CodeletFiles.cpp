@@ -8,6 +8,7 @@
 
 #include "engine/codelets/CodeletArchive.hpp"
 #include "engine/codelets/CodeletStore.hpp"
+#include "engine/codelets/LibraryCodelets.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
@@ -16,7 +17,6 @@
 namespace poplar {
 namespace {
 
-using ipujax::engine::CodeletFile;
 using ipujax::engine::GraphImpl;
 using ipujax::engine::VertexStore;
 
@@ -46,13 +46,6 @@ VertexStore& storeOf(GraphImpl& impl) {
   return *impl.vertices;
 }
 
-void addFile(GraphImpl& impl, CodeletFile file) {
-  VertexStore& store = storeOf(impl);
-  store.types.push_back(file.found.types);
-  store.files.push_back(std::move(file));
-  if (!store.types.back().empty()) store.check(store.files.size() - 1);
-}
-
 /// Native code is taken where the user trusts the file and asks for nothing else; otherwise, and
 /// where it is for another version or processor, the sources are compiled.
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
@@ -65,7 +58,7 @@ void addArchive(GraphImpl& impl, const std::string& path, const std::string& fla
   }
   for (const ArchivedSource& source : archive.sources) {
     const std::string all = flags.empty() ? source.flags : source.flags + " " + flags;
-    addFile(impl, inspectCodelets(source.text, all));
+    storeOf(impl).add(inspectCodelets(source.text, all));
   }
 }
 
@@ -78,6 +71,16 @@ std::string sourceOf(const std::string& path, CodeletFileType type) {
       "[Graph::addCodelets] needs C++ source on the IPU Model, which has no IPU to run assembly; "
       "got " +
       path + ". Put the same codelets in C++ beside it, in " + twin + ".");
+}
+
+template <class F>
+void writingErrors(std::ostream& out, const F& add) {
+  try {
+    add();
+  } catch (const graph_program_compilation_error& error) {
+    out << error.what() << std::endl;
+    throw;
+  }
 }
 
 }  // namespace
@@ -102,19 +105,15 @@ bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFl
   if (type == CodeletFileType::Object) {
     addArchive(impl(), path, compileFlags);
   } else {
-    addFile(impl(), ipujax::engine::readCodelets(sourceOf(path, type), compileFlags));
+    storeOf(impl()).add(ipujax::engine::readCodelets(sourceOf(path, type), compileFlags));
   }
   return true;
 }
 
 bool Graph::addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
                         std::ostream& compileOutput, StringRef targetName) {
-  try {
-    return addCodelets(src, type, compileFlags, targetName);
-  } catch (const graph_program_compilation_error& error) {
-    compileOutput << error.what() << std::endl;
-    throw;
-  }
+  writingErrors(compileOutput, [&] { addCodelets(src, type, compileFlags, targetName); });
+  return true;
 }
 
 void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFileType type,
@@ -124,7 +123,12 @@ void Graph::addCodelets(std::istream& stream, StringRef compileFlags, CodeletFil
         "[Graph::addCodelets] needs C++ source on the IPU Model; got another kind. Pass "
         "CodeletFileType::CppSource.");
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  addFile(impl(), ipujax::engine::codeletsFromText(text, compileFlags));
+  storeOf(impl()).add(ipujax::engine::codeletsFromText(text, compileFlags));
+}
+
+void Graph::addCodelets(std::istream& stream, StringRef compileFlags, std::ostream& compileOutput,
+                        CodeletFileType type, StringRef targetName) {
+  writingErrors(compileOutput, [&] { addCodelets(stream, compileFlags, type, targetName); });
 }
 
 bool Graph::addCodelets(ArrayRef<std::string> sources, StringRef compileFlags,
@@ -142,9 +146,10 @@ bool Graph::addCodelets(std::initializer_list<StringRef> sources, StringRef comp
 }
 
 bool Graph::hasCodelet(StringRef codeletName) const {
+  const std::string type = ipujax::engine::normaliseTypeName(codeletName);
   std::size_t file = 0;
-  return impl_->vertices && impl_->vertices->findClass(
-                                ipujax::engine::normaliseTypeName(codeletName), file) != nullptr;
+  return (impl_->vertices && impl_->vertices->findClass(type, file)) ||
+         ipujax::engine::libraryCodelets(type);
 }
 
 }  // namespace poplar

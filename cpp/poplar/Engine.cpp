@@ -354,3 +354,11 @@ void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const
 }
 
 }  // namespace poplar
+
+std::size_t std::hash<poplar::RuntimeOptions>::operator()(
+    const poplar::RuntimeOptions& options) const {
+  std::size_t seed = 0;
+  for (const auto& [option, value] : options.flags())
+    seed = seed * 31 + std::hash<std::string>()(option + '=' + value);
+  return seed;
+}

@@ -11,6 +11,8 @@ enum class FunctionBufferMappingType { REMOTE };
 class FunctionBuffer {
  public:
   FunctionBuffer() = default;
+  /// A number alone, for tables of buffers: copies of it need one that addFunctionBuffer made.
+  explicit FunctionBuffer(unsigned id) : id_(id) {}
   FunctionBuffer(Function function, unsigned id) : function_(function), id_(id) {}
   unsigned getId() const { return id_; }
   const Function& function() const { return function_; }

@@ -70,10 +70,8 @@ class Graph {
     bool is_list = false;
     TypeTraits::Values constants;
     ConnectionDesc(StringRef field, Tensor t) : field(field), tensors{std::move(t)} {}
-    ConnectionDesc(StringRef field, std::vector<Tensor> ts)
-        : field(field), tensors(std::move(ts)), is_list(true) {}
     ConnectionDesc(StringRef field, ArrayRef<Tensor> ts)
-        : ConnectionDesc(field, ts.cloneAsVector()) {}
+        : field(field), tensors(ts.cloneAsVector()), is_list(true) {}
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
     ConnectionDesc(StringRef field, T v) : field(field), constants(&v, 1, true) {}
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
@@ -305,6 +303,8 @@ class Graph {
                    StringRef targetName = "");
   void addCodelets(std::istream& stream, StringRef compileFlags = "",
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
+  void addCodelets(std::istream& stream, StringRef compileFlags, std::ostream& compileOutput,
+                   CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
   /// Names, types and fields of vertices whose code comes later. Throws poplar_error: the model
   /// reads them from the source. Add that.
   void addCodeletPlaceholder(std::istream& stream, StringRef targetName = "");
@@ -351,6 +351,9 @@ class Graph {
   /// Of a field that is connected or has a size set; throws no_size_specified for others.
   std::size_t getFieldSize(FieldRef field) const;
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
+  void setPerfEstimate(const VertexRef& v, const VertexPerfEstimate& estimate) {
+    setPerfEstimate(v, estimate.cycles, estimate.flops);
+  }
   void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
   /// What setPerfEstimate set, or the type's estimator says; throws missing_perf_estimate.
   VertexPerfEstimate getPerfEstimate(const VertexRef& v) const;

@@ -248,6 +248,11 @@ Switch& Switch::add(std::int32_t value, const Program& body) {
 Call::Call(const HostFunction& f, ArrayRef<Tensor> inputs, ArrayRef<Tensor> outputs,
            const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kSequence, debugContext)) {
+  if (f.inputs().empty() && f.outputs().empty()) {
+    throw poplar_error(
+        "[Call] needs a host function that Graph::addHostFunction made; got number " +
+        std::to_string(f.getId()) + " alone. Pass what it returned.");
+  }
   if (inputs.size() != f.inputs().size() || outputs.size() != f.outputs().size()) {
     throw poplar_error("[Call] host function '" + f.handle() + "' needs " +
                        std::to_string(f.inputs().size()) + " inputs and " +

@@ -1,4 +1,7 @@
 #pragma once
+#include <cstddef>
+#include <functional>
+
 #include "poplar/OptionFlags.hpp"
 
 namespace poplar {
@@ -15,9 +18,18 @@ class RuntimeOptions {
   /// has in POPLAR_RUNTIME_OPTIONS comes on top.
   explicit RuntimeOptions(const OptionFlags& options);
   const OptionFlags& flags() const { return options_; }
+  friend bool operator==(const RuntimeOptions& a, const RuntimeOptions& b) {
+    return a.options_ == b.options_;
+  }
+  friend bool operator!=(const RuntimeOptions& a, const RuntimeOptions& b) { return !(a == b); }
 
  private:
   OptionFlags options_;
 };
 
 }  // namespace poplar
+
+template <>
+struct std::hash<poplar::RuntimeOptions> {
+  std::size_t operator()(const poplar::RuntimeOptions& options) const;
+};

@@ -5,6 +5,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/LibraryCodelets.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
@@ -64,6 +65,15 @@ double valueAt(const TypeTraits::Values& values, std::size_t i) {
   });
 }
 
+/// Sets the file that has a vertex's type: one of those that were added, or its library's.
+bool findFile(VertexStore& store, VertexRecord& vertex) {
+  if (store.findClass(vertex.type, vertex.file)) return true;
+  const ipujax::engine::CodeletFile* const library = ipujax::engine::libraryCodelets(vertex.type);
+  if (!library) return false;
+  store.add(*library);
+  return store.findClass(vertex.type, vertex.file) != nullptr;
+}
+
 /// The vertex of a field that it has.
 VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
   VertexRecord& vertex = recordOf(impl, field.vertex);
@@ -92,7 +102,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
         "graph's addComputeSet.");
   VertexRecord vertex;
   vertex.type = ipujax::engine::normaliseTypeName(vertexType);
-  if (!store.findClass(vertex.type, vertex.file)) {
+  if (!findFile(store, vertex)) {
     std::vector<std::string> known;
     for (const auto& types : store.types) known.insert(known.end(), types.begin(), types.end());
     throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets added (" +

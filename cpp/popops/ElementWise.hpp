@@ -9,6 +9,7 @@
 #include "poplar/Program.hpp"
 #include "popops/Expr.hpp"
 #include "poputil/DebugInfo.hpp"
+#include "poputil/exceptions.hpp"
 
 namespace poputil {
 template <>
@@ -111,6 +112,19 @@ inline void mapWithOutput(poplar::Graph& graph, expr::TernaryOpType op, const po
                           const poplar::Tensor& out, IPUJAX_POPOPS_TAIL) {
   mapWithOutput(graph, expr::TernaryOp(op, expr::_1, expr::_2, expr::_3), {a, b, c}, out, prog,
                 debugContext, options);
+}
+
+/// Throws poplibs_error where a constant of the host's type T is of another kind than elements of
+/// this type: a float or double goes with FLOAT and HALF, any other T with its own type.
+template <typename T>
+void checkTypes(poplar::Type elementType, T /*constant*/) {
+  using Host = std::conditional_t<std::is_same_v<T, double>, float, T>;
+  const poplar::Type type = poplar::equivalent_device_type<Host>::value;
+  if (elementType != type && (type != poplar::FLOAT || elementType != poplar::HALF)) {
+    throw poputil::poplibs_error("[popops] needs a constant of the tensor's type, " +
+                                 elementType.toString() + "; got one of " + type.toString() +
+                                 ". Convert it.");
+  }
 }
 
 #define UNARY(Name, name, traits, api, ...) api

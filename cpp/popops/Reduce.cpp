@@ -1,7 +1,6 @@
 #include "popops/Reduce.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "engine/kernels/ReduceLoops.hpp"
 #include "popops/internal/ReduceStep.hpp"
@@ -19,20 +18,24 @@ using engine::reduction::Reducer;
   throw poputil::poplibs_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
 }
 
-std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<std::size_t>& dims) {
-  std::set<std::size_t> reduced;
+/// Each once, as in PopLibs, which takes them as a set.
+std::vector<std::size_t> uniqueDims(const poplar::Tensor& in,
+                                    const std::vector<std::size_t>& dims) {
+  std::vector<std::size_t> unique;
   for (std::size_t d : dims) {
     if (d >= in.rank()) {
       refuse("dimensions below " + std::to_string(in.rank()), std::to_string(d),
              "Reduce existing dimensions.");
     }
-    if (!reduced.insert(d).second) {
-      refuse("each dimension once", std::to_string(d) + " twice", "Name it once.");
-    }
+    if (std::ranges::find(unique, d) == unique.end()) unique.push_back(d);
   }
+  return unique;
+}
+
+std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<std::size_t>& dims) {
   std::vector<std::size_t> shape;
   for (std::size_t d = 0; d < in.rank(); ++d) {
-    if (!reduced.contains(d)) shape.push_back(in.dim(static_cast<unsigned>(d)));
+    if (std::ranges::find(dims, d) == dims.end()) shape.push_back(in.dim(static_cast<unsigned>(d)));
   }
   return shape;
 }
@@ -51,9 +54,10 @@ void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceP
   if (out != type && !(floating && out_floating)) {
     refuse("an output of the input's type, or both floating", out.toString(), "Cast the result.");
   }
-  const bool adds = params.op == Operation::ADD || params.op == Operation::SQUARE_ADD;
+  const bool adds = params.op == Operation::ADD || params.op == Operation::SQUARE_ADD ||
+                    params.op == Operation::LOG_ADD;
   if ((params.update || params.useScale) && !(adds && floating)) {
-    refuse("ADD or SQUARE_ADD of floating elements for update and scale", type.toString(),
+    refuse("ADD, SQUARE_ADD or LOG_ADD of floating elements for update and scale", type.toString(),
            "Add the result in a step of its own.");
   }
   if (params.useScale &&
@@ -71,10 +75,11 @@ bool isCopy(const poplar::Tensor& in, const poplar::Tensor& out, const ReducePar
 }  // namespace
 
 void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
-                      const std::vector<std::size_t>& dims, ReduceParams params,
+                      const std::vector<std::size_t>& named_dims, ReduceParams params,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                       const poplar::OptionFlags&) {
   checkTypes(in, out.elementType(), params);
+  const auto dims = uniqueDims(in, named_dims);
   const auto shape = keptShape(in, dims);
   if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
     refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
@@ -100,7 +105,8 @@ poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const popl
   if (params.update) {
     refuse("no update where the output is new", "update", "Use reduceWithOutput.");
   }
-  poplar::Tensor out = graph.addVariable(outType, keptShape(in, dims), {debugContext, "reduced"});
+  poplar::Tensor out =
+      graph.addVariable(outType, keptShape(in, uniqueDims(in, dims)), {debugContext, "reduced"});
   poputil::mapTensorLinearly(graph, out);
   reduceWithOutput(graph, in, out, dims, params, prog, debugContext, options);
   return out;

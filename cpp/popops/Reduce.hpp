@@ -12,7 +12,8 @@
 namespace popops {
 
 /// How to reduce. With `update` the result is added to the output; with a scale (a FLOAT scalar)
-/// it is multiplied first. Both only for ADD and SQUARE_ADD.
+/// it is multiplied first. Both only for ADD, SQUARE_ADD and LOG_ADD, of which the result is
+/// log-added to the output, and the scale is a logarithm that is added.
 struct ReduceParams {
   ReduceParams() = default;
   ReduceParams(popops::Operation op, bool update = false) : op(op), update(update) {}  // NOLINT
@@ -25,9 +26,10 @@ struct ReduceParams {
   poplar::Tensor scale;
 };
 
-/// Reduces `in` over `dims`; the result has the other dimensions, in order. Integers wrap; half is
-/// accumulated in float and rounded once; MIN and MAX propagate NaN. No element to reduce gives
-/// the operation's identity. Cost: poplibs ReductionPlan.cpp and CycleEstimationFunctions.cpp.
+/// Reduces `in` over `dims`, each named once or more; the result has the others, in order. Integers
+/// wrap; half is accumulated in float and rounded once; MIN and MAX propagate NaN. No element to
+/// reduce gives the operation's identity. Cost: poplibs ReductionPlan.cpp and
+/// CycleEstimationFunctions.cpp.
 poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
                       const std::vector<std::size_t>& dims, ReduceParams params,
                       poplar::program::Sequence& prog,

@@ -88,6 +88,17 @@ CodeletFile readCodelets(const std::string& path, const std::string& flags) {
   return codeletsFromText(readFile(path), flags, path);
 }
 
+const CodeletClass* findClass(const CodeletFile& file, const std::string& type) {
+  const auto& classes = file.found.classes;
+  const std::string base = type.substr(0, type.find('<'));
+  if (const auto it = classes.find(type); it != classes.end() && !it->second.is_template)
+    return &it->second;
+  if (const auto it = classes.find(base);
+      it != classes.end() && it->second.is_template && base != type)
+    return &it->second;
+  return nullptr;
+}
+
 namespace {
 
 const CodeletClass& classOf(const CodeletFile& file, const std::string& type) {

@@ -26,6 +26,9 @@ CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
 /// The same for a text that `readCodelets` gave.
 CodeletFile inspectCodelets(std::string text, const std::string& flags);
 
+/// The class of a vertex type ("Foo<float>") in the file, or null.
+const CodeletClass* findClass(const CodeletFile& file, const std::string& type);
+
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
 

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where <poplar/Vertex.hpp> is: beside the extension, in the SDK folder of which this library is a
-/// part, or in the source tree.
-std::string includeFolder() {
+}  // namespace
+
+fs::path headerFolder() {
   std::vector<fs::path> places;
   if (const char* given = std::getenv("IPUJAX_CODELET_INCLUDE")) places.emplace_back(given);
   Dl_info info;
@@ -31,15 +31,13 @@ std::string includeFolder() {
   places.emplace_back(IPUJAX_SOURCES);
 #endif
   for (const auto& place : places) {
-    if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place).string();
+    if (fs::exists(place / "poplar" / "VertexTable.hpp")) return fs::absolute(place);
   }
   throw link_error(
       "[codelets] needs the header poplar/VertexTable.hpp; found it neither beside the library nor "
       "in the sources. Set IPUJAX_CODELET_INCLUDE to the folder that holds poplar/ "
       "and engine/codelets/VertexAbi.hpp.");
 }
-
-}  // namespace
 
 TemporaryFolder::TemporaryFolder() {
   std::error_code none;
@@ -116,7 +114,7 @@ void runCompiler(const char* where, const std::vector<std::string>& arguments,
                  const std::string& flags) {
   std::vector<std::string> command = compilerCommand();
   const std::string compiler = command.back();
-  const std::string headers = includeFolder();
+  const std::string headers = headerFolder().string();
   const std::vector<std::string> known = knownFlags(where, command);
   for (const std::string& word :
        {std::string("-std=c++17"), std::string("-w"), std::string("-Wno-narrowing"),

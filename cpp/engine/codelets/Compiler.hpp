@@ -18,6 +18,10 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+/// Where <poplar/Vertex.hpp> is: beside the extension, in the SDK folder of which this library is a
+/// part, or in the source tree. Throws link_error where it is in none.
+std::filesystem::path headerFolder();
+
 /// Runs the host's C++ compiler ($CXX, or c++) on users' code, which finds the headers of Poplar.
 /// Throws graph_program_compilation_error with what the compiler said.
 /// `where`: the function that errors name; `arguments`: what it asks for; `flags`: what the user

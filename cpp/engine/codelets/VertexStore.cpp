@@ -1,21 +1,22 @@
 #include "engine/codelets/VertexStore.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 
 namespace ipujax::engine {
 
+void VertexStore::add(CodeletFile file) {
+  types.push_back(file.found.types);
+  files.push_back(std::move(file));
+  if (!types.back().empty()) check(files.size() - 1);
+}
+
 const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t& file) const {
-  const std::string base = type.substr(0, type.find('<'));
   for (file = 0; file < files.size(); ++file) {
-    const auto& classes = files[file].found.classes;
-    if (const auto it = classes.find(type); it != classes.end() && !it->second.is_template)
-      return &it->second;
-    if (const auto it = classes.find(base);
-        it != classes.end() && it->second.is_template && base != type)
-      return &it->second;
+    if (const CodeletClass* found = engine::findClass(files[file], type)) return found;
   }
   return nullptr;
 }

@@ -57,6 +57,8 @@ struct VertexStore {
   std::map<std::string, SlotCount> counts;
   std::int64_t num_steps = 0;  ///< made of compute sets
 
+  /// Takes in a file, and compiles what it instantiates to show errors.
+  void add(CodeletFile file);
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
   /// Compiles what one file has, with the other files where it calls their functions.

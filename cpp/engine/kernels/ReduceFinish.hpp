@@ -22,6 +22,7 @@ class Finish {
       : loops_(loops),
         output_(output),
         type_(step.operands[output].type),
+        log_(step.attributes.integer("reducer") == static_cast<std::int64_t>(Reducer::kLogAdd)),
         update_(step.attributes.integer("update") != 0),
         scale_(step.attributes.integer("scale")),
         init_(step.attributes.integer("init")) {}
@@ -82,23 +83,31 @@ class Finish {
     if (scale_ >= 0) {
       float scale;
       std::memcpy(&scale, pointers[scale_], sizeof scale);
-      for (std::int64_t i = 0; i < n; ++i) acc[i] *= scale;
+      for (std::int64_t i = 0; i < n; ++i) acc[i] = log_ ? acc[i] + scale : acc[i] * scale;
     }
+    if (update_) update(acc, out, n);
     if (type_ == ElementType::kFloat) {
-      float* values = reinterpret_cast<float*>(out);
-      for (std::int64_t i = 0; i < n; ++i) values[i] = update_ ? values[i] + acc[i] : acc[i];
-      return;
+      std::memcpy(out, acc, static_cast<std::size_t>(n) * sizeof(float));
+    } else {
+      simd::floatToHalf(acc, reinterpret_cast<std::uint16_t*>(out), n);
     }
-    std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(out);
-    if (update_) {
-      for (std::int64_t i = 0; i < n; ++i) acc[i] += halfToFloat(halves[i]);
+  }
+  /// Combines what the output holds into the accumulators.
+  void update(float* acc, const std::byte* out, std::int64_t n) const {
+    if (type_ == ElementType::kFloat) return loops_.merge(out, acc, n);
+    const auto* halves = reinterpret_cast<const std::uint16_t*>(out);
+    std::array<float, 64> held;
+    for (std::int64_t begin = 0; begin < n; begin += 64) {
+      const std::int64_t size = std::min<std::int64_t>(64, n - begin);
+      for (std::int64_t i = 0; i < size; ++i) held[i] = halfToFloat(halves[begin + i]);
+      loops_.merge(held.data(), acc + begin, size);
     }
-    simd::floatToHalf(acc, halves, n);
   }
 
   const Loops& loops_;
   std::size_t output_;
   ElementType type_;  ///< of the output
+  bool log_;          ///< of logarithms, which a scale is added to
   bool update_;
   std::int64_t scale_;  ///< operand, or -1
   std::int64_t init_;   ///< operand, or -1

@@ -240,7 +240,7 @@ TEST(several_tensors_are_scattered_in_one_step) {
   const Tensor a = d.input<float>(poplar::FLOAT, {10}, floats);
   const Tensor b = d.input<std::int32_t>(poplar::INT, {5000}, ints);
   const auto parts = gcl::reduceScatterCrossReplica(d.graph, std::vector<Tensor>{a, b},
-                                                    CollectiveOperator::ADD, d.prog, {});
+                                                    CollectiveOperator::ADD, d.prog);
   d.output(parts[0]);
   d.output(parts[1]);
   d.run();
@@ -252,6 +252,48 @@ TEST(several_tensors_are_scattered_in_one_step) {
     same(d.result<std::int32_t>(1, r), {sums.begin() + 1250 * r, sums.begin() + 1250 * (r + 1)},
          "ints");
   }
+}
+
+TEST(results_are_written_to_destinations) {
+  const auto xs = randomArrays<float>(4, 6);
+  const auto ys = randomArrays<float>(4, 8);
+  const std::vector<unsigned> all{0, 1, 2, 3};
+  OnReplicas d(4, 8);
+  const Tensor x = d.input<float>(poplar::FLOAT, {2, 3}, xs);
+  const Tensor y = d.input<float>(poplar::FLOAT, {8}, ys);
+  const auto place = [&](std::vector<std::size_t> shape) {
+    return d.graph.addVariable(poplar::FLOAT, shape, poplar::VariableMappingMethod::LINEAR);
+  };
+  const auto op = CollectiveOperator::ADD;
+  const std::vector<Tensor> datas{x, y};
+  const std::vector<Tensor> sums{place({2, 3}), place({8})};
+  const std::vector<Tensor> parts{place({2}), place({2, 1})};
+  const std::vector<Tensor> whole{concat(place({4, 1, 3}), place({4, 1, 3}), 1), place({32})};
+  gcl::allReduceToDestinationCrossReplica(d.graph, datas, sums, op, d.prog);
+  gcl::reduceScatterToDestinationCrossReplica(d.graph, datas, parts, op, d.prog);
+  gcl::allGatherToDestinationCrossReplica(d.graph, datas, whole, d.prog);
+  for (const auto& results : {sums, parts, whole})
+    for (const Tensor& result : results) d.output(result);
+  d.run();
+  for (unsigned r = 0; r < 4; ++r) {
+    auto sum = expected(op, xs, all, r);
+    same(d.result<float>(0, r), sum, "x");
+    sum.resize(8);  // parts of two, with zeros at the end
+    same(d.result<float>(2, r), {sum.begin() + 2 * r, sum.begin() + 2 * r + 2}, "part of x");
+    sum = expected(op, ys, all, r);
+    same(d.result<float>(1, r), sum, "y");
+    same(d.result<float>(3, r), {sum.begin() + 2 * r, sum.begin() + 2 * r + 2}, "part of y");
+    std::vector<float> all_x;
+    std::vector<float> all_y;
+    for (unsigned from = 0; from < 4; ++from) {
+      all_x.insert(all_x.end(), xs[from].begin(), xs[from].end());
+      all_y.insert(all_y.end(), ys[from].begin(), ys[from].end());
+    }
+    same(d.result<float>(4, r), all_x, "gathered x");
+    same(d.result<float>(5, r), all_y, "gathered y");
+  }
+  CHECK_THROWS(gcl::allGatherToDestinationCrossReplica(d.graph, datas, {sums[0]}, d.prog),
+               "one destination for each of the 2 tensors");
 }
 
 TEST(minimum_and_maximum_keep_nan) {

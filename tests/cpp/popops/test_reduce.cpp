@@ -211,12 +211,65 @@ TEST(reduce_of_a_transposed_view_and_another_type) {
   CHECK_EQ(y[2], 6.0f);
 }
 
+TEST(a_dimension_may_be_named_twice) {
+  Model m;
+  const auto in = m.variable(poplar::INT, {2, 3}, "in");
+  const auto out = popops::reduce(m.graph, in, {1, 0, 1}, popops::Operation::ADD, m.prog);
+  CHECK_EQ(out.rank(), 0u);
+  const std::vector<int> x{1, 2, 3, 4, 5, 6};
+  int y = 0;
+  m.run({{in, const_cast<int*>(x.data())}}, {{out, &y}});
+  CHECK_EQ(y, 21);
+}
+
+TEST(log_add_takes_a_scale_and_an_update_in_logarithms) {
+  Model m;
+  const auto in = m.variable(poplar::FLOAT, {3, 100}, "in");
+  const auto out = m.variable(poplar::FLOAT, {100}, "out");
+  const auto half = m.variable(poplar::HALF, {100}, "half");
+  const auto scale = m.graph.addConstant(poplar::FLOAT, {}, std::log(0.5f));
+  m.graph.setTileMapping(scale, 0);
+  const popops::ReduceParams params(popops::Operation::LOG_ADD, true, scale);
+  popops::reduceWithOutput(m.graph, in, out, {0}, params, m.prog);
+  popops::reduceWithOutput(m.graph, in, half, {0}, params, m.prog);
+  std::vector<float> x(300);
+  std::vector<float> y(100);
+  std::vector<std::uint16_t> z(100);
+  for (int i = 0; i < 300; ++i) x[i] = std::log(1.0f + static_cast<float>(i % 7));
+  for (int i = 0; i < 100; ++i) {
+    y[i] = std::log(2.0f + static_cast<float>(i));
+    z[i] = ipujax::engine::floatToHalf(y[i]);
+  }
+  m.graph.createHostWrite("y", out);
+  m.graph.createHostWrite("z", half);
+  m.graph.createHostRead("y", out);
+  m.graph.createHostRead("z", half);
+  m.graph.createHostWrite("x", in);
+  poplar::Engine engine(m.graph, m.prog);
+  engine.load(poplar::Device(m.graph.getTarget()));
+  engine.writeTensor("x", x.data(), x.data() + 300);
+  engine.writeTensor("y", y.data(), y.data() + 100);
+  engine.writeTensor("z", z.data(), z.data() + 100);
+  engine.run();
+  engine.readTensor("y", y.data(), y.data() + 100);
+  engine.readTensor("z", z.data(), z.data() + 100);
+  for (int i = 0; i < 100; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 3; ++k) sum += std::exp(x[100 * k + i]);
+    const float expected = std::log(2.0f + static_cast<float>(i) + 0.5f * sum);
+    CHECK_NEAR(y[i], expected, 1e-5f);
+    CHECK_NEAR(ipujax::engine::halfToFloat(z[i]), expected, 5e-3f);
+  }
+}
+
 TEST(reduce_refuses_what_it_cannot_mean) {
   Model m;
   const auto in = m.variable(poplar::INT, {2, 3}, "in");
   using popops::Operation;
   CHECK_THROWS(popops::reduce(m.graph, in, {2}, Operation::ADD, m.prog), "dimensions below 2");
-  CHECK_THROWS(popops::reduce(m.graph, in, {0, 0}, Operation::ADD, m.prog), "once");
+  CHECK_THROWS(popops::reduceWithOutput(m.graph, in, m.variable(poplar::INT, {3}, "update"), {0},
+                                        {Operation::MAX, true}, m.prog),
+               "LOG_ADD");
   CHECK_THROWS(popops::reduce(m.graph, in, {0}, Operation::LOGICAL_AND, m.prog), "BOOL");
   CHECK_THROWS(popops::reduce(m.graph, in, {0}, Operation::LOG_ADD, m.prog), "int");
   CHECK_THROWS(popops::reduce(m.graph, in, poplar::FLOAT, {0}, Operation::ADD, m.prog), "float");

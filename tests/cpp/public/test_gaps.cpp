@@ -186,3 +186,57 @@ TEST(the_first_ipu_is_a_machine_of_its_own) {
   CHECK(target.getTileClockFrequency() == 1.6e9 && target.getTargetArchString() == "ipu1");
   CHECK(target.getNumConvUnits(false, false) == 8 && target.getNumConvUnits(true, true) == 4);
 }
+
+TEST(connections_take_lists_in_braces_and_estimates_are_pairs) {
+  Fixture f;
+  std::istringstream source(
+      "#include <poplar/Vertex.hpp>\n"
+      "struct Sum : poplar::Vertex {\n"
+      "  poplar::Vector<poplar::Input<poplar::Vector<float>>> in;\n"
+      "  poplar::Output<float> out;\n"
+      "  bool compute() { *out = in[0][0] + 10 * in[1][0]; return true; }\n"
+      "};\n");
+  std::ostringstream compiler;
+  f.graph.addCodelets(source, "", compiler);
+  const Tensor a = f.constant<float>({1}, {2});
+  const Tensor b = f.constant<float>({1}, {3});
+  const Tensor out = f.variable("out", {1});
+  const auto cs = f.graph.addComputeSet("sum");
+  const auto v = f.graph.addVertex(cs, "Sum", {{"in", {a, b}}, {"out", out[0]}});
+  f.graph.setTileMapping(v, 0);
+  f.graph.setPerfEstimate(v, VertexPerfEstimate(600, 20));
+  CHECK_EQ(f.graph.getPerfEstimate(v).cycles, 600u);
+  CHECK_EQ(f.graph.getPerfEstimate(v).flops, 20u);
+  f.prog.add(Execute(cs));
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  CHECK_EQ(f.read(engine, "out", 1)[0], 32.0f);
+
+  std::istringstream broken(
+      "#include <poplar/Vertex.hpp>\nstruct Odd : poplar::Vertex { int x = y; };\n");
+  CHECK_THROWS(f.graph.addCodelets(broken, "", compiler), "codelets.cpp:2");
+  CHECK(contains(compiler.str(), "codelets.cpp:2"));
+}
+
+TEST(numbers_alone_name_functions_and_indices) {
+  CHECK_EQ(FunctionBuffer(3).getId(), 3u);
+  CHECK_EQ(HostFunction(4).getId(), 4u);
+  CHECK_THROWS(Call(HostFunction(4), {}, {}), "addHostFunction");
+}
+
+TEST(runtime_options_are_keys) {
+  const RuntimeOptions polling(OptionFlags{{"target.syncMethod", "polling"}});
+  const RuntimeOptions again(OptionFlags{{"target.syncMethod", "polling"}});
+  const RuntimeOptions hybrid(OptionFlags{{"target.syncMethod", "hybrid"}});
+  const std::hash<RuntimeOptions> hash;
+  CHECK(polling == again && polling != hybrid);
+  CHECK(hash(polling) == hash(again) && hash(polling) != hash(hybrid));
+}
+
+TEST(constants_of_another_kind_are_refused) {
+  popops::checkTypes(FLOAT, 1.0f);
+  popops::checkTypes(HALF, 1.0);
+  popops::checkTypes(UNSIGNED_INT, 1u);
+  CHECK_THROWS(popops::checkTypes(INT, 1.0f), "needs a constant of the tensor's type, int");
+  CHECK_THROWS(popops::checkTypes(INT, 1u), "got one of unsigned int");
+}

@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+#include "engine/codelets/Codelets.hpp"
+
+namespace ipujax::engine {
+
+/// The codelets of the library in whose namespace a vertex type is, where programs name this one of
+/// them: "popnn::ReduceMaxClassSparse<float,unsigned>". They are read once; null for other types.
+/// Functions of libraries do not use them: these have kernels.
+const CodeletFile* libraryCodelets(const std::string& type);
+
+}  // namespace ipujax::engine
