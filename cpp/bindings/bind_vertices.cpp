@@ -52,7 +52,10 @@ void bindVertices(py::module_& m) {
           "setInitialValue",
           [](Graph& g, const FieldRef& field, double value) { g.setInitialValue(field, value); },
           "field"_a, "value"_a)
-      .def("setPerfEstimate", &Graph::setPerfEstimate, "v"_a, "cycles"_a, "flops"_a = 0)
+      .def("setPerfEstimate",
+           py::overload_cast<const poplar::VertexRef&, std::uint64_t, std::uint64_t>(
+               &Graph::setPerfEstimate),
+           "v"_a, "cycles"_a, "flops"_a = 0)
       .def("setTileMapping", py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping),
            "v"_a, "tileNum"_a);
   poplar.def(

@@ -1,43 +1,42 @@
 // The vertices of popsys that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields: PopLibs, lib/popsys/codelets. A vertex does not know the cycles that the model
-// counts for a program, which poplar::cycleCount gives: these read the host's clock.
-#include <chrono>
+// Source of fields and results: PopLibs, lib/popsys/codelets.
+#include <ipu_builtins.h>
+
 #include <poplar/Vertex.hpp>
 
 namespace popsys {
 
-/// The host's time in cycles of a tile at 1.33 GHz.
-inline unsigned long long timeInCycles() {
-  using Third = std::chrono::duration<unsigned long long, std::ratio<3, 4000000000>>;
-  return std::chrono::duration_cast<Third>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-/// A time, low word first.
+/// The tile's cycle counter, low word first.
 class TimeItStart : public poplar::Vertex {
  public:
   poplar::Output<poplar::Vector<unsigned>> out;
 
   bool compute() {
-    const unsigned long long now = timeInCycles();
-    out[0] = static_cast<unsigned>(now);
-    if (out.size() > 1) out[1] = static_cast<unsigned>(now >> 32);
+    out[0] = __builtin_ipu_get_scount_l();
+    if (out.size() > 1) out[1] = __builtin_ipu_get_scount_u();
     return true;
   }
 };
 
-/// The time since a TimeItStart that wrote two words, low word first.
+/// The cycles since a TimeItStart that wrote two words, low word first.
 class TimeItEnd : public poplar::Vertex {
  public:
   poplar::Input<poplar::Vector<unsigned>> startCount;
   poplar::Output<poplar::Vector<unsigned>> out;
 
   bool compute() {
-    const unsigned long long high = startCount.size() > 1 ? startCount[1] : 0;
-    const unsigned long long taken = timeInCycles() - (startCount[0] + (high << 32));
+    const unsigned long long now =
+        __builtin_ipu_get_scount_l() + wide(__builtin_ipu_get_scount_u());
+    const unsigned long long taken =
+        now - startCount[0] - wide(startCount.size() > 1 ? startCount[1] : 0);
     out[0] = static_cast<unsigned>(taken);
     if (out.size() > 1) out[1] = static_cast<unsigned>(taken >> 32);
     return true;
+  }
+
+ private:
+  static unsigned long long wide(unsigned high) {
+    return static_cast<unsigned long long>(high) << 32;
   }
 };
 

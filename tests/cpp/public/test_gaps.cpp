@@ -214,8 +214,8 @@ TEST(connections_take_lists_in_braces_and_estimates_are_pairs) {
 
   std::istringstream broken(
       "#include <poplar/Vertex.hpp>\nstruct Odd : poplar::Vertex { int x = y; };\n");
-  CHECK_THROWS(f.graph.addCodelets(broken, "", compiler), "Odd");
-  CHECK(contains(compiler.str(), "Odd"));
+  CHECK_THROWS(f.graph.addCodelets(broken, "", compiler), "codelets.cpp:2");
+  CHECK(contains(compiler.str(), "codelets.cpp:2"));
 }
 
 TEST(numbers_alone_name_functions_and_indices) {
