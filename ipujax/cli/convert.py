@@ -88,10 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     executable = None
     if runtime is not None:
         executable = Path(runtime.embedded_runtime_exec_cachedir, f"{output.stem}.ipu")
-    for file in (output, executable):
-        if file is not None and file.exists() and not arguments.overwrite:
+    for path in (output, executable):
+        if path is not None and path.exists() and not arguments.overwrite:
             raise ConvertError(
-                f"[convert] needs a new file; got {str(file)!r}, which exists. Pass --overwrite."
+                f"[convert] needs a new file; got {str(path)!r}, which exists. Pass --overwrite."
             )
     if _num_ipus(settings) > 1:
         os.environ.setdefault("JAX_IPU_IPUS_PER_DEVICE", str(_num_ipus(settings)))
