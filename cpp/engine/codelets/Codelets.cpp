@@ -200,7 +200,8 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   codelets_ = entry(&count_);
   enter_ = enter();
   counter_ = counter();
-  turns_ = static_cast<const IpujaxTurns**>(dlsym(handle_, "ipujax_turns"));
+  unseen_ = reinterpret_cast<std::uint64_t* (*)()>(dlsym(handle_, "ipujax_unseen_here"));
+  if (unseen_) turns_ = static_cast<const IpujaxTurns**>(dlsym(handle_, "ipujax_turns"));
   if (turns_) variables_ = variablesOf(handle_);
 }
 

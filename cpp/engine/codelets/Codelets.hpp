@@ -63,6 +63,8 @@ class CodeletLibrary {
   const std::vector<IpujaxRange>& variables() const { return variables_; }
   /// Those of the worker that this thread runs; empty where the codelets use none.
   IpujaxRange registers() const { return registers_(); }
+  /// Blocks of code that this thread runs before it next asks for turns.
+  std::uint64_t& unseen() const { return *unseen_(); }
 
   /// What the user of this process gives. Throws graph_program_compilation_error with the
   /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
@@ -87,6 +89,7 @@ class CodeletLibrary {
   const IpujaxCounter* counter_ = nullptr;
   IpujaxRange (*registers_)() = nullptr;
   const IpujaxTurns** turns_ = nullptr;
+  std::uint64_t* (*unseen_)() = nullptr;
   std::vector<IpujaxRange> variables_;
 };
 

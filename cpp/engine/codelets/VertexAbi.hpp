@@ -66,8 +66,9 @@ struct IpujaxCounter {
 
 /// What the model gives to a library whose workers may wait for one another.
 struct IpujaxTurns {
-  /// At each block of the codelets' code: the processor's registers, and the frame of its caller.
-  void (*poll)(const void* registers, std::size_t bytes, const void* frame);
+  /// At a block of the codelets' code: the processor's registers, and the frame of its caller.
+  /// Returns the number of blocks that pass before the next call.
+  std::uint64_t (*poll)(const void* registers, std::size_t bytes, const void* frame);
   /// Runs all workers of a supervisor; 0 where none can run.
   int (*run_all)(void (*worker)(void* context, unsigned number), void* context);
 };

@@ -69,15 +69,20 @@ std::uint64_t slotsOf(const CodeletLibrary& library, const VertexRecord& vertex)
       all.insert(all.end(), library.variables().begin(), library.variables().end());
       return all;
     };
-    turns.emplace(WorkerTurns::Vertex{memory, [&] { return library.registers(); }}, allow);
+    turns.emplace(WorkerTurns::Vertex{memory, [&] {
+      return library.registers(); },
+                                      [&]() -> auto& { return library.unseen();
   }
-  if (codelet.is_multi && turns) {
-    turns->run(count);
-  } else {
-    for (unsigned worker = codelet.is_multi ? kIpujaxWorkers : 1; worker-- > 0;) count(worker);
-  }
-  return most;
+},
+                  allow);
+}  // namespace
+if (codelet.is_multi && turns) {
+  turns->run(count);
+} else {
+  for (unsigned worker = codelet.is_multi ? kIpujaxWorkers : 1; worker-- > 0;) count(worker);
 }
+return most;
+}  // namespace ipujax::engine
 
 /// In the new process: what codelets print is not seen, and a signal ends it.
 void quiet() {

@@ -240,167 +240,173 @@ class VertexKernel final : public Kernel {
       };
       std::optional<WorkerTurns> turns;
       if (library_->takesTurns())
-        turns.emplace(WorkerTurns::Vertex{[&] { return shared(*vertex, place.get()); },
-                                          [&] { return library_->registers(); }},
-                      [&] { Watch::begin(*library_, ranges); });
-      for (std::int64_t i = begin; i < end; ++i) {
-        vertex = &vertices_[static_cast<std::size_t>(i)];
-        seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
-        fill(*vertex, bases.data(), place.get());
-        runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
-      }
+        turns.emplace(WorkerTurns::Vertex{[&] {
+          return shared(*vertex, place.get()); },
+                                          [&] {
+          return library_->registers(); },
+                                          [&]() -> auto& { return library_->unseen(); }
+  },
+                      [&] {
+    Watch::begin(*library_, ranges); });
+  for (std::int64_t i = begin; i < end; ++i) {
+    vertex = &vertices_[static_cast<std::size_t>(i)];
+    seed = (((number_ << 20) + runs) << 24) + static_cast<std::uint64_t>(i);
+    fill(*vertex, bases.data(), place.get());
+    runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
+  }
     });
     if (gathers_ == 1 || (gathers_ == 2 && !all)) *p.back() = static_cast<std::byte>(all.load());
-  }
-
- private:
-  static constexpr std::int64_t kGrain = 64;
-
-  /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
-  class Watch {
-   public:
-    Watch(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges)
-        : library_(library) {
-      begin(library, ranges);
-    }
-    ~Watch() {
-      if (library_.counter()) library_.counter()->allow(nullptr, 0);
-    }
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-
-    /// On this thread, which ends before the ranges do.
-    static void begin(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges) {
-      if (library.counter()) library.counter()->allow(ranges.data(), ranges.size());
     }
 
    private:
-    const CodeletLibrary& library_;
-  };
+    static constexpr std::int64_t kGrain = 64;
 
-  std::vector<IpujaxRange> memory(std::span<std::byte* const> p, std::byte* place) const {
-    if (library_->counter() == nullptr) return {};
-    std::vector<IpujaxRange> ranges{{place, place + largest_}};
-    for (std::size_t i = 0; i < p.size(); ++i) ranges.push_back({p[i], p[i] + operand_bytes_[i]});
-    return ranges;
-  }
+    /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
+    class Watch {
+     public:
+      Watch(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges)
+          : library_(library) {
+        begin(library, ranges);
+      }
+      ~Watch() {
+        if (library_.counter()) library_.counter()->allow(nullptr, 0);
+      }
+      Watch(const Watch&) = delete;
+      Watch& operator=(const Watch&) = delete;
 
-  struct Placed {
-    const IpujaxCodelet* codelet;
-    std::size_t begin, bytes;  ///< of its image, padded
-    std::uint32_t patches;
-    std::uint32_t tile;
-  };
+      /// On this thread, which ends before the ranges do.
+      static void begin(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges) {
+        if (library.counter()) library.counter()->allow(ranges.data(), ranges.size());
+      }
 
-  [[noreturn]] static void fail(const Placed& v, const std::string& worker,
-                                const std::string& words) {
-    throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
-                                    std::string(v.codelet->name) + " on tile " +
-                                    std::to_string(v.tile) + worker + " said: " + words +
-                                    ". Correct its data or its code.");
-  }
+     private:
+      const CodeletLibrary& library_;
+    };
 
-  static std::string nameOf(const Placed& v, unsigned worker) {
-    return v.codelet->is_multi ? ", worker " + std::to_string(worker) : "";
-  }
-
-  static bool succeeds(const Placed& v, std::byte* place, unsigned worker) {
-    try {
-      return v.codelet->compute(place, worker) != 0;
-    } catch (const std::exception& e) {
-      fail(v, nameOf(v, worker), e.what());
+    std::vector<IpujaxRange> memory(std::span<std::byte* const> p, std::byte* place) const {
+      if (library_->counter() == nullptr) return {};
+      std::vector<IpujaxRange> ranges{{place, place + largest_}};
+      for (std::size_t i = 0; i < p.size(); ++i) ranges.push_back({p[i], p[i] + operand_bytes_[i]});
+      return ranges;
     }
-  }
 
-  /// The last worker first, as the first one may wait for the others.
-  static void runVertex(const Placed& v, WorkerTurns* turns, const WorkerTurns::Call& run_worker) {
-    if (!v.codelet->is_multi) return run_worker(0);
-    if (!turns) {
-      for (unsigned worker = kIpujaxWorkers; worker-- > 0;) run_worker(worker);
-      return;
-    }
-    try {
-      turns->run(run_worker);
-    } catch (const WorkersWait& e) {
-      fail(v, "", e.what());
-    }
-  }
+    struct Placed {
+      const IpujaxCodelet* codelet;
+      std::size_t begin, bytes;  ///< of its image, padded
+      std::uint32_t patches;
+      std::uint32_t tile;
+    };
 
-  /// What the vertex's workers share.
-  std::vector<IpujaxRange> shared(const Placed& v, const std::byte* place) const {
-    std::vector<IpujaxRange> memory = writableMemory(*v.codelet, place, v.bytes);
-    memory.insert(memory.end(), library_->variables().begin(), library_->variables().end());
-    return memory;
-  }
-
-  void fill(const Placed& v, std::byte* const* bases, std::byte* place) const {
-    const std::byte* image = images_.data() + v.begin;
-    for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
-    for (const Patch& patch : patches_[v.patches]) {
-      std::int64_t offset = 0;
-      std::memcpy(&offset, place + patch.at, sizeof(offset));
-      std::byte* const pointer = bases[patch.base] + offset;
-      std::memcpy(place + patch.at, &pointer, sizeof(pointer));
-    }
-  }
-
-  /// Whether it returned true.
-  bool runWorker(const Placed& v, std::byte* place, unsigned worker, std::uint64_t seed,
-                 std::uint64_t cycles) const {
-    if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
-    if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
-    if (succeeds(v, place, worker)) return true;
-    if (gathers_ == 0) {
-      throw application_runtime_error("[Execute] needs codelets whose compute() returns true; a " +
+    [[noreturn]] static void fail(const Placed& v, const std::string& worker,
+                                  const std::string& words) {
+      throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
                                       std::string(v.codelet->name) + " on tile " +
-                                      std::to_string(v.tile) + nameOf(v, worker) +
-                                      " returned false. Return true at its end.");
+                                      std::to_string(v.tile) + worker + " said: " + words +
+                                      ". Correct its data or its code.");
     }
-    return false;
-  }
 
-  std::shared_ptr<const CodeletLibrary> library_;
-  std::vector<Placed> vertices_;
-  std::vector<std::byte> images_;
-  std::vector<Patches> patches_;
-  std::vector<std::size_t> operand_bytes_;
-  std::size_t largest_ = 0;
-  std::int64_t gathers_ = 0;  ///< kGathers
-  std::uint64_t number_ = 0;
-  mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
-};
+    static std::string nameOf(const Placed& v, unsigned worker) {
+      return v.codelet->is_multi ? ", worker " + std::to_string(worker) : "";
+    }
 
-std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
-  return std::make_unique<VertexKernel>(step);
-}
+    static bool succeeds(const Placed& v, std::byte* place, unsigned worker) {
+      try {
+        return v.codelet->compute(place, worker) != 0;
+      } catch (const std::exception& e) {
+        fail(v, nameOf(v, worker), e.what());
+      }
+    }
 
-/// Of each vertex a number, the index of a type, and a tile.
-void checkPlaced(StepCheck& check) {
-  const auto& placed = check.integers(kPlacedVertices);
-  const auto& types = check.text("types");
-  const auto num_types = std::count(types.begin(), types.end(), '\n');
-  bool holds = placed.size() % 3 == 0;
-  for (std::size_t i = 0; holds && i < placed.size(); i += 3)
-    holds = placed[i + 1] >= 0 && placed[i + 1] < num_types && placed[i + 2] >= 0;
-  check.need(holds, "vertices of its types on tiles");
-}
+    /// The last worker first, as the first one may wait for the others.
+    static void runVertex(const Placed& v, WorkerTurns* turns,
+                          const WorkerTurns::Call& run_worker) {
+      if (!v.codelet->is_multi) return run_worker(0);
+      if (!turns) {
+        for (unsigned worker = kIpujaxWorkers; worker-- > 0;) run_worker(worker);
+        return;
+      }
+      try {
+        turns->run(run_worker);
+      } catch (const WorkersWait& e) {
+        fail(v, "", e.what());
+      }
+    }
 
-/// What the integers mean only the codelets' table tells: the Decoder holds them to it.
-void checkVertices(StepCheck& check) {
-  for (const char* name : {"unit", "flags", "types"}) check.text(name);
-  check.integers("vertices");
-  checkPlaced(check);
-  if (check.integer(kGathers, 0, 2) != 0) {
-    check.need(check.numOperands() > 0, "an operand for what vertices return");
-    check.updated(check.numOperands() - 1).isOf(ElementType::kBool).isOne();
-  }
-  for (std::size_t i = 0; i < check.numOperands(); ++i) {
-    const auto operand = check.anyAccess(i).isContiguous();
-    check.need(operand->access != Access::kWrite, "operands that keep their values");
-  }
-}
+    /// What the vertex's workers share.
+    std::vector<IpujaxRange> shared(const Placed& v, const std::byte* place) const {
+      std::vector<IpujaxRange> memory = writableMemory(*v.codelet, place, v.bytes);
+      memory.insert(memory.end(), library_->variables().begin(), library_->variables().end());
+      return memory;
+    }
 
-const RegisterKernel kVertices{"engine.vertices", makeVertices, checkVertices};
+    void fill(const Placed& v, std::byte* const* bases, std::byte* place) const {
+      const std::byte* image = images_.data() + v.begin;
+      for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
+      for (const Patch& patch : patches_[v.patches]) {
+        std::int64_t offset = 0;
+        std::memcpy(&offset, place + patch.at, sizeof(offset));
+        std::byte* const pointer = bases[patch.base] + offset;
+        std::memcpy(place + patch.at, &pointer, sizeof(pointer));
+      }
+    }
 
-}  // namespace
-}  // namespace ipujax::engine
+    /// Whether it returned true.
+    bool runWorker(const Placed& v, std::byte* place, unsigned worker, std::uint64_t seed,
+                   std::uint64_t cycles) const {
+      if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
+      if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
+      if (succeeds(v, place, worker)) return true;
+      if (gathers_ == 0) {
+        throw application_runtime_error(
+            "[Execute] needs codelets whose compute() returns true; a " +
+            std::string(v.codelet->name) + " on tile " + std::to_string(v.tile) +
+            nameOf(v, worker) + " returned false. Return true at its end.");
+      }
+      return false;
+    }
+
+    std::shared_ptr<const CodeletLibrary> library_;
+    std::vector<Placed> vertices_;
+    std::vector<std::byte> images_;
+    std::vector<Patches> patches_;
+    std::vector<std::size_t> operand_bytes_;
+    std::size_t largest_ = 0;
+    std::int64_t gathers_ = 0;  ///< kGathers
+    std::uint64_t number_ = 0;
+    mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
+    };
+
+    std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
+      return std::make_unique<VertexKernel>(step);
+    }
+
+    /// Of each vertex a number, the index of a type, and a tile.
+    void checkPlaced(StepCheck& check) {
+      const auto& placed = check.integers(kPlacedVertices);
+      const auto& types = check.text("types");
+      const auto num_types = std::count(types.begin(), types.end(), '\n');
+      bool holds = placed.size() % 3 == 0;
+      for (std::size_t i = 0; holds && i < placed.size(); i += 3)
+        holds = placed[i + 1] >= 0 && placed[i + 1] < num_types && placed[i + 2] >= 0;
+      check.need(holds, "vertices of its types on tiles");
+    }
+
+    /// What the integers mean only the codelets' table tells: the Decoder holds them to it.
+    void checkVertices(StepCheck& check) {
+      for (const char* name : {"unit", "flags", "types"}) check.text(name);
+      check.integers("vertices");
+      checkPlaced(check);
+      if (check.integer(kGathers, 0, 2) != 0) {
+        check.need(check.numOperands() > 0, "an operand for what vertices return");
+        check.updated(check.numOperands() - 1).isOf(ElementType::kBool).isOne();
+      }
+      for (std::size_t i = 0; i < check.numOperands(); ++i) {
+        const auto operand = check.anyAccess(i).isContiguous();
+        check.need(operand->access != Access::kWrite, "operands that keep their values");
+      }
+    }
+
+    const RegisterKernel kVertices{"engine.vertices", makeVertices, checkVertices};
+
+    }  // namespace
+    }  // namespace ipujax::engine

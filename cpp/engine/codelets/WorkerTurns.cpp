@@ -7,10 +7,17 @@
 namespace ipujax::engine {
 namespace {
 
-/// Blocks of code: of a turn, and of each worker before all that are left are said to wait. The
-/// latter is for what is not seen to change: memory that codelets allocate, the state of a library.
+/// Blocks of code: of a turn while another worker waits; of the first one and the longest while
+/// none does. To look at a worker takes as long as some twenty blocks, so it runs most of a long
+/// turn unobserved.
 constexpr std::uint64_t kLongestTurn = 1 << 16;
-constexpr unsigned kRounds = 20;  // whose turns double in length
+constexpr std::uint64_t kFirstAlone = 1 << 14;
+constexpr std::uint64_t kLongestAlone = 1 << 20;
+constexpr std::uint64_t kObservedWhole = 1 << 12;  // turns below
+
+/// Rounds of turns, each twice as long, before all workers that are left are said to wait: for what
+/// is not seen to change, such as memory that codelets allocate.
+constexpr unsigned kRounds = 20;
 
 thread_local WorkerTurns* turns_here = nullptr;  // of the newest on this thread
 struct Mine {
@@ -76,12 +83,14 @@ void WorkerTurns::runHere(unsigned worker) {
   me.waits = false;
   me.blocks = 0;
   me.length = 1;
+  me.alone = kFirstAlone;
   me.took = 0;
   me.state.forget();
   std::jmp_buf end;
   me.end = &end;
   me.stack = __builtin_frame_address(0);
   me.registers = vertex_.registers();
+  vertex_.unseen() = me.unseen = unseen(me);
   mine = {this, worker};
   if (setjmp(end) == 0) {
     try {
@@ -106,44 +115,62 @@ void WorkerTurns::failWith(std::exception_ptr failure) {
 }
 
 /// At a block of a worker's code.
-void WorkerTurns::poll(const void* registers, std::size_t bytes, const void* frame) {
-  if (mine.turns != nullptr)
-    mine.turns->look(mine.turns->workers_[mine.worker], registers, bytes, frame);
+std::uint64_t WorkerTurns::poll(const void* registers, std::size_t bytes, const void* frame) {
+  if (mine.turns == nullptr) return ~std::uint64_t{0};  // until a worker runs here
+  Worker& me = mine.turns->workers_[mine.worker];
+  mine.turns->look(me, registers, bytes, frame);
+  return me.unseen = mine.turns->unseen(me);
 }
 
 void WorkerTurns::look(Worker& me, const void* registers, std::size_t bytes, const void* frame) {
-  ++me.blocks;
-  if (me.blocks >= unobserved()) {
+  me.blocks += me.unseen + 1;
+  const std::uint64_t unobserved = this->unobserved(me);
+  if (me.blocks >= unobserved) {
     const WorkerState::Own own{
         {registers, static_cast<const char*>(registers) + bytes}, {frame, me.stack}, me.registers};
     if (me.state.waits(own, [&] { return hashOf(vertex_.memory()); })) return endTurn(me, true);
   }
-  if (me.blocks >= longestTurn(me)) endTurn(me, false);
+  if (me.blocks >= std::max(length(me), unobserved + 2 * me.took)) endTurn(me, false);
+}
+
+bool WorkerTurns::othersWait(const Worker& me) const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [&](const Worker& other) { return &other != &me && other.waits; });
+}
+
+/// Of a turn: short after another has waited, which may be for what this one will write for a short
+/// time alone.
+std::uint64_t WorkerTurns::length(const Worker& me) const {
+  return othersWait(me) ? me.length : me.alone;
 }
 
 /// The blocks of a turn in which no one looks whether the worker waits: where all do, more and
 /// more.
-std::uint64_t WorkerTurns::unobserved() const { return std::uint64_t{1} << (stuck_ / live_); }
+std::uint64_t WorkerTurns::unobserved(const Worker& me) const {
+  const std::uint64_t turn = length(me);
+  const std::uint64_t most = turn < kObservedWhole ? 1 : turn - turn / 16;
+  return std::max(most, std::uint64_t{1} << (stuck_ / live_));
+}
 
-/// Short after another has waited, which may be for what this one will write for a short time
-/// alone.
-std::uint64_t WorkerTurns::longestTurn(const Worker& me) const {
-  const bool others_wait = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& other) {
-    return &other != &me && other.waits;
-  });
-  return others_wait ? std::max(me.length, unobserved() + 2 * me.took) : kLongestTurn;
+/// Blocks until the next look.
+std::uint64_t WorkerTurns::unseen(const Worker& me) const {
+  const std::uint64_t first = unobserved(me);
+  return first > me.blocks ? first - me.blocks - 1 : 0;
 }
 
 void WorkerTurns::endTurn(Worker& me, bool waits) {
-  me.waits = waits;
   if (waits) {
-    me.took = me.blocks - unobserved();
+    me.took = me.blocks - unobserved(me);
     me.length = 1;
     countWaiting(me.state.memory());
   } else {
-    me.length = std::min(me.length + me.length / 4 + 1, kLongestTurn);
+    if (othersWait(me))
+      me.length = std::min(me.length + me.length / 4 + 1, kLongestTurn);
+    else
+      me.alone = std::min(2 * me.alone, kLongestAlone);
     stuck_ = 0;
   }
+  me.waits = waits;
   if (!failure_) {
     const auto worker = static_cast<unsigned>(&me - workers_.data());
     Lock lock(mutex_);

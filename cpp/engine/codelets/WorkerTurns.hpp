@@ -35,6 +35,7 @@ class WorkerTurns {
   struct Vertex {
     std::function<std::vector<IpujaxRange>()> memory;
     std::function<IpujaxRange()> registers;
+    std::function<std::uint64_t&()> unseen;  ///< blocks before the thread next asks
   };
   using Call = std::function<void(unsigned worker)>;
 
@@ -58,7 +59,9 @@ class WorkerTurns {
     Status status = Status::kDone;
     bool waits = false;        ///< its last turn ended so
     std::uint64_t blocks = 0;  ///< in this turn
+    std::uint64_t unseen = 0;  ///< of them, since it was last seen
     std::uint64_t length = 1;  ///< of its next turn while another waits, in blocks
+    std::uint64_t alone = 0;   ///< length of its next turn while none waits
     std::uint64_t took = 0;    ///< blocks, until it was last seen to wait
     WorkerState state;
     std::jmp_buf* end = nullptr;
@@ -69,14 +72,16 @@ class WorkerTurns {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  static void poll(const void* registers, std::size_t bytes, const void* frame);
+  static std::uint64_t poll(const void* registers, std::size_t bytes, const void* frame);
   static int runAll(void (*call)(void*, unsigned), void* context);
 
   void look(Worker& me, const void* registers, std::size_t bytes, const void* frame);
   void endTurn(Worker& me, bool waits);
   void countWaiting(std::uint64_t memory);
-  std::uint64_t unobserved() const;
-  std::uint64_t longestTurn(const Worker& me) const;
+  bool othersWait(const Worker& me) const;
+  std::uint64_t length(const Worker& me) const;
+  std::uint64_t unobserved(const Worker& me) const;
+  std::uint64_t unseen(const Worker& me) const;
   void runHere(unsigned worker);
   void serve(unsigned worker);
   void passOn(unsigned worker, const Lock&);
