@@ -3,6 +3,19 @@
 #include "bindings/bindings.hpp"
 #include "poplar/CycleCount.hpp"
 
+namespace {
+
+void bindCycleStamp(py::module_& poplar) {
+  poplar.def(
+      "cycleStamp",
+      [](Graph& g, Sequence& prog, unsigned tile, const DebugContext& debug) {
+        return poplar::cycleStamp(g, prog, tile, poplar::SyncType::INTERNAL, debug);
+      },
+      "graph"_a, "prog"_a, "tile"_a, debugArg());
+}
+
+}  // namespace
+
 // Codelets, the vertices of compute sets, and cycle counters. After bindPoplar, whose classes these
 // functions join.
 void bindVertices(py::module_& m) {
@@ -58,12 +71,7 @@ void bindVertices(py::module_& m) {
            "v"_a, "cycles"_a, "flops"_a = 0)
       .def("setTileMapping", py::overload_cast<poplar::VertexRef, unsigned>(&Graph::setTileMapping),
            "v"_a, "tileNum"_a);
-  poplar.def(
-      "cycleStamp",
-      [](Graph& g, Sequence& prog, unsigned tile, const DebugContext& debug) {
-        return poplar::cycleStamp(g, prog, tile, poplar::SyncType::INTERNAL, debug);
-      },
-      "graph"_a, "prog"_a, "tile"_a, debugArg());
+  bindCycleStamp(poplar);
   auto p = submodule(poplar, "program");
   py::class_<program::Execute, program::Program>(p, "Execute")
       .def(py::init<ComputeSet, const DebugContext&>(), "cs"_a, debugArg());
