@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import random
 import resource
 from pathlib import Path
 
@@ -244,7 +245,7 @@ def test_a_full_disk_leaves_the_old_file(report, tmp_path):
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
     try:
-        with pytest.raises(ipu.ReportError, match="needs a file that it can write; got .*large"):
+        with pytest.raises(ipu.ReportError, match=r"needs a file that it can write; got .*large"):
             report.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
