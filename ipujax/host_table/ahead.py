@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,16 +48,21 @@ class Ahead:
             while len(self._reads) > _MOST_READS:
                 self._reads.popitem(last=False)
 
-    def note_change(self, ids: np.ndarray) -> None:
-        """To be called before these rows are written."""
-        with self._mutex:
-            for read in self._reads.values():
-                read.changed.append(ids)
+    @contextmanager
+    def changing(self, ids: np.ndarray | None) -> Iterator[None]:
+        """Where these rows, or the whole table, are written; no lookup runs meanwhile.
 
-    def forget(self) -> None:
-        """Drops all reads: the whole table is written."""
-        with self._mutex:
-            self._reads.clear()
+        A read may begin at any moment of it, so the change is noted when the last row is written.
+        """
+        try:
+            yield
+        finally:
+            with self._mutex:
+                if ids is None:
+                    self._reads.clear()
+                else:
+                    for read in self._reads.values():
+                        read.changed.append(ids)
 
     def take(self, key: Key) -> tuple[np.ndarray, np.ndarray] | None:
         """The rows that were read, and the ids of those that changed since; None: nothing was."""

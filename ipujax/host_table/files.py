@@ -146,8 +146,7 @@ def _exactly(path: Path, file: IO[bytes], header: Header, begin: int) -> bytes:
 def read_into(table: HostTable, file: IO[bytes], header: Header) -> None:
     """Fills the table from an opened file of its shape and dtype."""
     into = table.rows.view(np.uint8).reshape(-1).data
-    with table.lock.writing():
-        table.ahead.forget()
+    with table.lock.writing(), table.ahead.changing(None):
         for begin in range(0, len(into), PIECE_BYTES):
             file.readinto(into[begin : begin + PIECE_BYTES])  # type: ignore[attr-defined]
         ids = np.frombuffer(file.read(8 * header.entries), np.int64)

@@ -182,8 +182,7 @@ class HostTable:
             raise self._stale("rewind", token)
         for step in steps:
             for ids, columns, rows in step.replaced:
-                self.ahead.note_change(ids)
-                self.rows[:, columns][ids] = rows
+                self._write(ids, columns, rows)
         self.version, self.num_updates = version, step.num_updates
         self.accumulated, self.num_accumulated = step.accumulated, step.num_accumulated
 
@@ -227,10 +226,13 @@ class HostTable:
         ]
         self._remember([(ids, columns) for ids, columns, _ in written])
         for ids, columns, rows in written:
-            self.ahead.note_change(ids)
-            self.rows[:, columns][ids] = rows
+            self._write(ids, columns, rows)
         self.accumulated, self.num_accumulated = [], 0
         self.num_updates += 1
+
+    def _write(self, ids: np.ndarray, columns: slice, rows: np.ndarray) -> None:
+        with self.ahead.changing(ids):
+            self.rows[:, columns][ids] = rows
 
     def _remember(self, written: Sequence[tuple[np.ndarray, slice]]) -> None:
         """What is about to be replaced."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -324,6 +325,37 @@ def test_rows_read_ahead_are_as_fresh_as_others() -> None:
     np.testing.assert_allclose(found, by_loop(rows, change)[ids], 1e-6)
     table.lookup(1, ids, Part(), True)
     assert table.ahead.num_used == 1
+
+
+class ReadBeforeWritten(np.ndarray):
+    """Rows that are read ahead, to the end, in the moment before they are written."""
+
+    read_ahead: Callable[[], None]
+
+    def __array_finalize__(self, origin: Any) -> None:
+        self.read_ahead = getattr(origin, "read_ahead", lambda: None)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.read_ahead()
+        super().__setitem__(key, value)
+
+
+def test_a_read_that_begins_within_a_change_is_as_fresh_as_others() -> None:
+    table, rows = new_table()
+
+    def read_ahead() -> None:
+        table.lookup_ahead(ALL, Part(), True)
+        for read in table.ahead._reads.values():
+            read.rows.result()
+
+    changed_while_read = table.rows.view(ReadBeforeWritten)
+    changed_while_read.read_ahead = read_ahead
+    table.rows = changed_while_read
+    change = gradients(1)
+    hand_in(table, 0, change)
+    found = table.lookup(1, ALL, Part(), True)
+    assert table.ahead.num_used == 1
+    np.testing.assert_allclose(found, by_loop(rows, change), 1e-6)
 
 
 def test_reads_and_changes_at_the_same_time() -> None:
