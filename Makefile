@@ -23,6 +23,8 @@ PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
 CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# Without it ccache passes over what uses a precompiled header.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 PYTEST := $(PY) -m pytest
 CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp' 'tests/sdk/*.?pp')
 

@@ -23,20 +23,28 @@ target_compile_definitions(popx PUBLIC IPUJAX_PUBLIC_NAMES PRIVATE
   IPUJAX_POPX_CODELETS_FOLDER="${CMAKE_SOURCE_DIR}/cpp/popx/codelets")
 target_compile_options(popx PRIVATE -fvisibility=default)
 target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_LIBS})
+precompile(popx)
+
+# What the extension runs programs with, and a test without JAX does.
+file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp)
+add_library(ipujax_backend OBJECT ${backend_sources})
+target_link_libraries(ipujax_backend PRIVATE popx)
+target_compile_definitions(ipujax_backend PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
+precompile(ipujax_backend)
 
 if(IPUJAX_BUILD_EXTENSION)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
   find_package(pybind11 CONFIG REQUIRED)
   file(GLOB binding_sources CONFIGURE_DEPENDS cpp/bindings/*.cpp cpp/bindings/sdk/*.cpp)
-  file(GLOB extension_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/embedded/*.cpp
-    cpp/runtime/*.cpp xla_plugin/*.cpp)
+  file(GLOB extension_sources CONFIGURE_DEPENDS cpp/embedded/*.cpp xla_plugin/*.cpp)
   add_bindings(popx poplin popnn poprand SOURCES ${binding_sources})
   target_compile_definitions(ipujax_bindings PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
   pybind11_add_module(_poplar MODULE NO_EXTRAS $<TARGET_OBJECTS:ipujax_bindings>
-    ${extension_sources})
+    $<TARGET_OBJECTS:ipujax_backend> ${extension_sources})
   target_include_directories(_poplar PRIVATE xla_plugin)
   target_compile_definitions(_poplar PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
   target_link_libraries(_poplar PRIVATE popx poplin popnn poprand)
+  precompile(_poplar)
   target_link_options(_poplar PRIVATE
     -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/extension.map)
   # IPUJAX_EXTENSION names this folder to Python.
@@ -45,18 +53,15 @@ endif()
 
 if(IPUJAX_BUILD_TESTS)
   add_library(ipujax_test_main OBJECT tests/cpp/main.cpp)
-  target_include_directories(ipujax_test_main PUBLIC tests/cpp)
+  target_include_directories(ipujax_test_main PRIVATE tests/cpp)
   foreach(name test_edges test_host)
     add_executable(${name} tests/cpp/popx_hardware/${name}.cpp
       $<TARGET_OBJECTS:ipujax_test_main>)
     target_include_directories(${name} PRIVATE tests/cpp)
     target_link_libraries(${name} PRIVATE popx)
   endforeach()
-  # The backend without JAX.
-  file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp)
-  add_executable(test_container tests/sdk/cpp/test_container.cpp ${backend_sources}
+  add_executable(test_container tests/sdk/cpp/test_container.cpp $<TARGET_OBJECTS:ipujax_backend>
     $<TARGET_OBJECTS:ipujax_test_main>)
   target_include_directories(test_container PRIVATE tests/cpp)
-  target_compile_definitions(test_container PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
   target_link_libraries(test_container PRIVATE popx)
 endif()

@@ -1,4 +1,4 @@
-# The bindings, objects of the extension. Reading pybind11 takes most of the time that one takes to
+# The bindings, objects of the extension. Their templates take most of the time that one takes to
 # compile, so four at a time are one source to the compiler: those four share a namespace's
 # anonymous names and the names that their files bring in by `using`.
 #   add_bindings(<libraries they are compiled against> SOURCES <files>)
@@ -9,4 +9,6 @@ function(add_bindings)
   target_include_directories(ipujax_bindings PRIVATE xla_plugin)
   target_compile_options(ipujax_bindings PRIVATE "${compile_quickly}")
   set_target_properties(ipujax_bindings PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+  precompile(ipujax_bindings)
+  target_precompile_headers(ipujax_bindings PRIVATE <pybind11/pybind11.h> <pybind11/stl.h>)
 endfunction()

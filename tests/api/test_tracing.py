@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,6 +76,22 @@ def test_only_open_contexts_collect():
         with ipu.summaries() as inner:
             step(FINITE)
     assert (len(outer), len(inner)) == (2, 1)
+
+
+def test_a_program_that_still_runs_is_of_the_context_before():
+    def late(x):
+        time.sleep(0.2)
+        return x
+
+    def step(x):
+        x = jax.pure_callback(late, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return ipu.summary("x", x)
+
+    step = jax.jit(step)
+    step(FINITE)
+    with ipu.summaries() as found:
+        pass
+    assert found == []
 
 
 @pytest.mark.parametrize("name", ["", "a/b", 3])

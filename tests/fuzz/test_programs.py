@@ -20,7 +20,7 @@ from tests.fuzz.programs.program import Program, from_seed
 from tests.fuzz.programs.shrink import shrunk
 from tests.fuzz.programs.writer import OPS
 
-COUNTS = {"programs": 700, "gradients": 300}
+COUNTS = {"programs": 400, "gradients": 180}
 
 
 @pytest.fixture(scope="module")

@@ -46,9 +46,10 @@ def compare(
 def test_a_pipeline_equals_the_plain_function(
     run_python: RunPython, options: tuple[str, ...]
 ) -> None:
-    """Each model in each schedule; `python -m tests.stages.compare` runs all numbers of IPUs."""
-    found = compare(run_python, "ipu,cpu", 8, *options)
-    assert found.keys() == MODELS.keys()
+    """Every other model; `python -m tests.stages.compare` runs all, on all numbers of IPUs."""
+    models = list(MODELS)[(int(options[3]) + 1) // 2 % 2 :: 2]
+    found = compare(run_python, "ipu,cpu", 8, *options, *models)
+    assert list(found) == models
     wrong = {name: diff for name, diff in found.items() if diff > TOLERANCES.get(name, TOLERANCE)}
     assert wrong == {}
 

@@ -64,7 +64,7 @@ def _written(seed: int, is_erf: bool, scale: float) -> Function:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gelu_is_found_in_any_form(dtype: str) -> None:
     x = np.ones((3, 4), DTYPES[dtype])
-    for seed in range(24):
+    for seed in range(12):
         is_erf = seed % 2 == 0
         f, name = _written(seed, is_erf, 1), "gelu_erf" if is_erf else "gelu"
         assert names(normal(f, x).main) == [name], seed

@@ -87,19 +87,21 @@ def test_rules_need_traits() -> None:
 
 
 def test_each_registered_op_was_run() -> None:
-    seen: set[str] = set()
-    for case in CASES:
-        for run in case.runs:
-            f, args = prepared(case, run)
-            lowered = jax.jit(f).trace(*args).lower(lowering_platforms=("ipu",))
-            module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
-            program = read_program(module, case.name, RULES.__contains__)
-            seen |= {op.name for op in ir.walk_ops(program.main)}
-            program = simplify(narrow(split_complex(program)))  # makes logistic and bitcast
-            recognise_activations(program)
-            seen |= {op.name for op in ir.walk_ops(program.main)}
-    missing = set(RULES) - seen - TESTED_ELSEWHERE - COLLECTIVES - STAGES - MEMORIES
+    """By the first run of each case, or by a later one where that has not all ops."""
+    missing = set(RULES) - TESTED_ELSEWHERE - COLLECTIVES - STAGES - MEMORIES
     missing -= {"fused", "raise_if"}
+    runs = [(turn, case, run) for case in CASES for turn, run in enumerate(case.runs)]
+    for _, case, run in sorted(runs, key=lambda each: each[0]):
+        if not missing:
+            break
+        f, args = prepared(case, run)
+        lowered = jax.jit(f).trace(*args).lower(lowering_platforms=("ipu",))
+        module = jax_compat.deserialize_artifact(jax_compat.serialize_artifact(lowered))
+        program = read_program(module, case.name, RULES.__contains__)
+        missing -= {op.name for op in ir.walk_ops(program.main)}
+        program = simplify(narrow(split_complex(program)))  # makes logistic and bitcast
+        recognise_activations(program)
+        missing -= {op.name for op in ir.walk_ops(program.main)}
     assert missing == set()
 
 
