@@ -8,7 +8,7 @@
 #include "poplar/Vertex.hpp"
 
 /// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
-/// where the model appends one list of fields for each class it found.
+/// where the model appends a row for each class it found.
 namespace ipujax_codelet {
 
 using poplar::InOut;
@@ -83,53 +83,61 @@ IPUJAX_DESCRIBE_EDGE(InOut, kIpujaxInOut)
 #undef IPUJAX_DESCRIBE_EDGE
 
 /// The entry of a member; without a name where it is none that a graph can set, such as an array.
-template <class V, class Base, class F>
-IpujaxField entry(const char* name, F Base::*member) {
+template <class Member, class V, class Base, class F>
+constexpr IpujaxField entry(F Base::*) {
   using D = Describe<std::remove_cv_t<F>>;
   using Element = std::remove_cv_t<typename D::Element>;
   if constexpr (D::kind == kIpujaxValue && !is_element<Element>) {
     return {};
   } else {
-    alignas(64) unsigned char place[sizeof(V)] = {};
-    using Byte = const volatile unsigned char;
-    const auto* at = reinterpret_cast<Byte*>(&(reinterpret_cast<V*>(place)->*member));
-    return {name,
-            D::kind,
-            D::direction,
-            elementCode<Element>(),
-            sizeof(Element),
-            static_cast<std::uint32_t>(at - static_cast<Byte*>(place)),
+    return {Member::name,    D::kind,
+            D::direction,    elementCode<Element>(),
+            sizeof(Element), static_cast<std::uint32_t>(Member::template offset<V>()),
             D::ipu_bytes};
   }
 }
-template <class V, class Other>
-IpujaxField entry(const char*, Other*) {  // a static member
+template <class Member, class V, class Other>
+constexpr IpujaxField entry(Other*) {  // a static member
   return {};
 }
 
-/// `get` gives a member's address; specialisations of a template may lack the member.
-template <class V, class Get>
-IpujaxField field(const char* name, Get get) {
-  if constexpr (std::is_invocable_v<Get, V*>) {
-    return entry<V>(name, get(static_cast<V*>(nullptr)));
-  } else {
-    return {};
-  }
-}
-#define IPUJAX_FIELD(type, name)                                                                   \
-  ipujax_codelet::field<type>(#name,                                                               \
-                              [](auto* v) -> decltype(&std::remove_pointer_t<decltype(v)>::name) { \
-                                return &std::remove_pointer_t<decltype(v)>::name;                  \
-                              })
+/// A name of members. `Of` is their address in V, which specialisations of a template may lack.
+#define IPUJAX_MEMBER(member)                    \
+  struct IpujaxMember_##member {                 \
+    static constexpr const char* name = #member; \
+    template <class V>                           \
+    using Of = decltype(&V::member);             \
+    template <class V>                           \
+    static constexpr std::size_t offset() {      \
+      return __builtin_offsetof(V, member);      \
+    }                                            \
+  };
 
-/// Moves the entries with a name to the front; their number.
-inline unsigned compact(IpujaxField* fields, unsigned n) {
-  unsigned kept = 0;
-  for (unsigned i = 0; i < n; ++i) {
-    if (fields[i].name) fields[kept++] = fields[i];
-  }
-  return kept;
+template <class V, class Member, class = void>
+struct FieldOf {
+  static constexpr IpujaxField value{};
+};
+template <class V, class Member>
+struct FieldOf<V, Member, std::void_t<typename Member::template Of<V>>> {
+  static constexpr IpujaxField value = entry<Member, V>(typename Member::template Of<V>{});
+};
+
+/// The fields of a codelet among the members that its classes declare.
+template <std::size_t kMembers>
+struct Fields {
+  IpujaxField all[kMembers + 1]{};  // C++ has no empty arrays
+  unsigned count = 0;
+};
+template <class V, class... Members>
+constexpr Fields<sizeof...(Members)> fieldsOf() {
+  Fields<sizeof...(Members)> fields;
+  ((FieldOf<V, Members>::value.name ? void(fields.all[fields.count++] = FieldOf<V, Members>::value)
+                                    : void()),
+   ...);
+  return fields;
 }
+template <class V, class... Members>
+inline constexpr Fields<sizeof...(Members)> kFields = fieldsOf<V, Members...>();
 
 /// `kConstructs`: whether a constructor without arguments is defined, if one is declared.
 template <class V, bool kConstructs>
@@ -214,13 +222,14 @@ struct Estimate<V, std::void_t<decltype(std::declval<const V&>().getCycleEstimat
   }
 };
 
-template <class V, bool kConstructs>
-IpujaxCodelet codelet(const char* name, const IpujaxField* fields, unsigned n) {
+/// The table's row: constant, since code that fills a long table takes compilers minutes.
+template <class V, bool kConstructs, class... Members>
+constexpr IpujaxCodelet codelet(const char* name) {
   return {name,
           sizeof(V),
           std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u,
-          n,
-          fields,
+          kFields<V, Members...>.count,
+          kFields<V, Members...>.all,
           construct<V, kConstructs>,
           compute<V>,
           Estimate<V>::function};

@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<std::string>;
 
-bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool isWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$'; }
 bool isName(const std::string& t) {
   return !t.empty() && isWord(t[0]) && !std::isdigit(static_cast<unsigned char>(t[0]));
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include "engine/Errors.hpp"
@@ -112,6 +113,18 @@ const CodeletClass& classOf(const CodeletFile& file, const std::string& type) {
 
 namespace {
 
+std::string aliasName(std::size_t type) { return "IpujaxType" + std::to_string(type); }
+
+/// The names of all members of the types.
+std::set<std::string> membersOf(const CodeletFile& file, const std::vector<std::string>& types) {
+  std::set<std::string> members;
+  for (const std::string& type : types) {
+    const auto& fields = classOf(file, type).fields;
+    members.insert(fields.begin(), fields.end());
+  }
+  return members;
+}
+
 /// The alias of a type, declared in its class's namespace, where its arguments may have names.
 std::string aliasOf(const std::string& type, const std::string& alias) {
   const std::string base = type.substr(0, type.find('<'));
@@ -127,20 +140,16 @@ std::string aliasOf(const std::string& type, const std::string& alias) {
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
   std::ostringstream unit;
   unit << file.text << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\n";
+  for (const std::string& member : membersOf(file, types))
+    unit << "IPUJAX_MEMBER(" << member << ")\n";
+  for (std::size_t i = 0; i < types.size(); ++i) unit << aliasOf(types[i], aliasName(i));
+  unit << "static constexpr IpujaxCodelet ipujax_table[] = {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::string alias = "IpujaxType" + std::to_string(i);
-    unit << aliasOf(types[i], alias) << "static IpujaxField ipujax_fields" << i << "[] = {\n";
-    for (const auto& field : classOf(file, types[i]).fields)
-      unit << "  IPUJAX_FIELD(" << alias << ", " << field << "),\n";
-    unit << "  {}};\n";
-  }
-  unit << "static const IpujaxCodelet ipujax_table[] = {\n";
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::string fields = "ipujax_fields" + std::to_string(i);
-    unit << "  ipujax_codelet::codelet<IpujaxType" << i
-         << (classOf(file, types[i]).declares_constructor ? ", false>(\"" : ", true>(\"")
-         << types[i] << "\", " << fields << ", ipujax_codelet::compact(" << fields << ", sizeof("
-         << fields << ") / sizeof(IpujaxField) - 1)),\n";
+    const CodeletClass& found = classOf(file, types[i]);
+    unit << "  ipujax_codelet::codelet<" << aliasName(i)
+         << (found.declares_constructor ? ", false" : ", true");
+    for (const std::string& member : found.fields) unit << ", IpujaxMember_" << member;
+    unit << ">(\"" << types[i] << "\"),\n";
   }
   const char* entry = "extern \"C\" __attribute__((visibility(\"default\")))\n";
   unit << "  {}};\n"
