@@ -11,6 +11,7 @@
 #include "poplar/Executable.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/HostFunctionCallback.hpp"
+#include "poplar/IeeeHalf.hpp"
 #include "poplar/Module.hpp"
 #include "poplar/ProfileValue.hpp"
 #include "poplar/Quarter.hpp"

@@ -1,11 +1,8 @@
 #pragma once
-#include "poplar/HalfFloat.hpp"
 #include "poplar/TypeTraits.hpp"
+#include "poplar/codelets/half_storage.h"
 
 namespace poplar {
-
-/// A half of the host: a HALF tensor's element as the device holds it.
-using IeeeHalf = half_storage;
 
 template <>
 struct equivalent_device_type<half_storage> {

@@ -195,15 +195,16 @@ constexpr bool computes_on_copy = std::is_trivially_copyable_v<V> && sizeof(V) <
 #endif
 
 /// On a copy, since a compiler that sees that no one else has the object keeps its fields in
-/// registers, and makes vector code of loops over edges. The next worker finds what this one wrote.
+/// registers, and makes vector code of loops over edges. What it wrote to its fields goes back, for
+/// the next worker and the next run.
 template <class V>
 int compute(void* place, unsigned worker) {
   V& shared = *static_cast<V*>(place);
   if constexpr (computes_on_copy<V>) {
     V vertex = shared;
     const int good = computeOn(vertex, worker);
-    if constexpr (std::is_base_of_v<poplar::MultiVertex, V>)  // by bytes: members may be constant
-      __builtin_memcpy(place, static_cast<const void*>(&vertex), sizeof(V));
+    // by bytes: members may be constant
+    __builtin_memcpy(place, static_cast<const void*>(&vertex), sizeof(V));
     return good;
   } else {
     return computeOn(shared, worker);

@@ -3,6 +3,7 @@
 #include "poplin/experimental/LuFactorization.hpp"
 #include "poplin/experimental/QRFactorization.hpp"
 #include "poplin/internal/Matrices.hpp"
+#include "popops/Cast.hpp"
 #include "popops/DynamicSlice.hpp"
 #include "popops/Loop.hpp"
 #include "popops/Reduce.hpp"
@@ -56,12 +57,19 @@ void reflect(Graph& graph, const Tensor& t, const Tensor& v, const Tensor& scale
 
 std::pair<Tensor, Tensor> LUFactorization(Graph& graph, Tensor& input, Sequence& seq,
                                           const DebugContext& debugContext) {
-  if (input.rank() != 2 || input.elementType() != poplar::FLOAT) {
-    throw poputil::poplibs_error("[poplin::LUFactorization] needs a matrix [M, N] of FLOAT; got " +
-                                 input.shapeToString() + " of " + input.elementType().toString() +
-                                 ".");
+  const poplar::Type type = input.elementType();
+  if (input.rank() != 2 || (type != poplar::FLOAT && type != poplar::HALF)) {
+    throw poputil::poplibs_error(
+        "[poplin::LUFactorization] needs a matrix [M, N] of FLOAT or HALF; got " +
+        input.shapeToString() + " of " + type.toString() + ". Cast it.");
   }
   const DebugContext context{debugContext, "LUFactorization"};
+  if (type == poplar::HALF) {  // errors of elimination grow too fast for a half's 11 bits
+    Tensor wide = popops::cast(graph, input, poplar::FLOAT, seq, context);
+    const auto [lower, upper] = LUFactorization(graph, wide, seq, debugContext);
+    return {popops::cast(graph, lower, type, seq, context),
+            popops::cast(graph, upper, type, seq, context)};
+  }
   const std::size_t m = input.dim(0), n = input.dim(1);
   const Tensor upper = internal::spreadCopy(graph, input, seq, context);
   const Tensor lower = graph.addVariable(poplar::FLOAT, {m, m},

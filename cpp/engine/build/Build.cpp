@@ -8,6 +8,7 @@
 #include "engine/Errors.hpp"
 #include "engine/FloatTraps.hpp"
 #include "engine/build/Draft.hpp"
+#include "engine/codelets/VertexState.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/verify/Verify.hpp"
 
@@ -194,6 +195,7 @@ std::shared_ptr<const Image> buildEntryPoints(GraphImpl& graph,
   draft.image.profile.emplace();
   graph.parts = {};
   graph.makeParts();
+  keepVertexStates(graph);
   build::FlattenOptions options;
   options.bind_streams = false;
   options.float_traps = maskOf(entry_options.traps);

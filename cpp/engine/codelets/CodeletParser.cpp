@@ -231,12 +231,14 @@ class Parser {
         if (it == source_.classes.end()) continue;
         is_codelet = true;
         found.fields = it->second.fields;
+        found.assigned = it->second.assigned;
         break;
       }
     }
     const std::size_t end = behind(i);
     if (is_codelet) {
       members(i + 1, end - 1, found.fields);
+      assignments(i + 1, end - 1, found.assigned);
       const auto at = [&](std::size_t n) { return t_.begin() + static_cast<std::ptrdiff_t>(n); };
       const std::size_t last = std::max(i + 1, end - 1);  // of a class that does not end: nothing
       found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(last))));
@@ -261,7 +263,28 @@ class Parser {
     auto& fields = it->second.fields;
     for (const std::string& field : found.fields)
       if (std::find(fields.begin(), fields.end(), field) == fields.end()) fields.push_back(field);
+    auto& assigned = it->second.assigned;
+    assigned.insert(assigned.end(), found.assigned.begin(), found.assigned.end());
     it->second.declares_constructor |= found.declares_constructor;
+  }
+
+  /// "x = ", "x += ", "++x": not what declares x with a value.
+  bool isAssigned(std::size_t i) const {
+    const auto twice = [&](std::size_t at) {
+      return (tok(at) == "+" || tok(at) == "-") && tok(at) == tok(at + 1);
+    };
+    if (twice(i + 1) || (i >= 2 && twice(i - 2))) return true;
+    static const std::set<std::string> kOperators{"+", "-", "*", "/", "%", "&", "|", "^"};
+    if (kOperators.count(tok(i + 1)) != 0) return tok(i + 2) == "=";
+    if (tok(i + 1) != "=" || tok(i + 2) == "=" || i == 0) return false;
+    static const std::set<std::string> kBefore{";", "{", "}", "(",    ")",
+                                               ",", ":", ".", "else", "do"};
+    return kBefore.count(tok(i - 1)) != 0 || (i >= 2 && tok(i - 2) == "-" && tok(i - 1) == ">");
+  }
+
+  void assignments(std::size_t i, std::size_t end, std::vector<std::string>& names) const {
+    for (; i < end; ++i)
+      if (isName(tok(i)) && isAssigned(i)) names.push_back(tok(i));
   }
 
   void members(std::size_t i, std::size_t end, std::vector<std::string>& fields) const {

@@ -11,6 +11,7 @@ struct CodeletClass {
   bool is_template = false;
   bool declares_constructor = false;  ///< without arguments, and does not define it there
   std::vector<std::string> fields;    ///< in order, those of codelet bases first
+  std::vector<std::string> assigned;  ///< names that the class's own text writes to
   double loop_cycles = 0;             ///< for one element, see LoopCost.hpp
 };
 

@@ -10,6 +10,7 @@
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
+#include "engine/codelets/VertexState.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/codelets/WriteConflicts.hpp"
@@ -87,6 +88,7 @@ class Lowering {
          {std::int64_t{id}, typeIndex(vertex.type), std::int64_t{*vertex.tile}})
       placed_.push_back(part);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
+    addKept(vertex);
     costs_.add(vertex, codelet, largest_edge_);
   }
 
@@ -109,6 +111,7 @@ class Lowering {
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
     node->step.attributes.set(kPlacedVertices, std::move(placed_));
+    if (keeps_) node->step.attributes.set(kKept, std::move(kept_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
     std::vector<ProgramNodePtr> nodes;
     if (!before_->children.empty()) nodes.push_back(before_);
@@ -195,16 +198,25 @@ class Lowering {
   }
 
   void addState(const VertexRecord& vertex, const IpujaxField& field, TileLoad& load) {
-    std::size_t size = 0;
-    if (const auto it = vertex.sizes.find(field.name); it != vertex.sizes.end()) size = it->second;
+    const auto size = static_cast<std::size_t>(stateElements(vertex, field));
     const auto it = vertex.values.find(field.name);
-    if (it != vertex.values.end()) size = std::max(size, it->second.rbegin()->first + 1);
     integers_.push_back(static_cast<std::int64_t>(size));
     for (std::size_t i = 0; i < size; ++i) {
       const bool set = it != vertex.values.end() && it->second.count(i) != 0;
       integers_.push_back(bitsOfValue(vertex, field, set ? it->second.at(i) : 0.0));
     }
     load.state += size * field.element_bytes;
+  }
+
+  void addKept(const VertexRecord& vertex) {
+    if (!vertex.kept) {
+      kept_.insert(kept_.end(), {-1, 0});
+      return;
+    }
+    keeps_ = true;
+    Operand& operand = operandOf(vertex.kept->variable);
+    operand.written = true;
+    kept_.insert(kept_.end(), {operand.index, static_cast<std::int64_t>(vertex.kept->begin)});
   }
 
   /// Appends operand and offset of a tensor's elements; those in several runs go through a copy.
@@ -290,6 +302,8 @@ class Lowering {
   std::vector<std::string> types_;
   Attributes::Integers integers_;
   Attributes::Integers placed_;
+  Attributes::Integers kept_;
+  bool keeps_ = false;
   std::map<std::uint32_t, Operand> operand_of_;
   std::vector<std::uint32_t> order_;
   VertexCosts costs_;

@@ -17,6 +17,10 @@ constexpr const char* kPlacedVertices = "placed";
 /// 0 where it is not, 1 to write it, 2 to change it only where they do not.
 constexpr const char* kGathers = "gathers";
 
+/// The attribute that says where vertices keep their fields: of each vertex an operand, or -1, and
+/// the first of its bytes. Absent where none does.
+constexpr const char* kKept = "kept";
+
 struct PlacedVertex {
   std::int64_t id;  ///< in the graph
   std::string type;

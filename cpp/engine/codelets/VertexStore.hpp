@@ -26,6 +26,12 @@ struct Connection {
   bool is_list = false;
 };
 
+/// Where a vertex's fields are kept from run to run: bytes from `begin` on of a variable.
+struct KeptFields {
+  std::uint32_t variable = 0;
+  std::uint64_t begin = 0;
+};
+
 struct VertexRecord {
   std::size_t file = 0;  ///< of codelets
   std::string type;
@@ -34,6 +40,7 @@ struct VertexRecord {
   std::map<std::string, Connection> edges;
   std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
   std::map<std::string, std::size_t> sizes;
+  std::optional<KeptFields> kept;  ///< none where the codelet writes to none of its fields
   std::vector<ViewPtr> constants;  ///< connected ones, which lie on the vertex's tile
   std::optional<std::uint64_t> cycles;
   std::uint64_t flops = 0;

@@ -9,6 +9,7 @@
 #include <poplin/TriangularSolve.hpp>
 #include <poplin/experimental/LuFactorization.hpp>
 #include <poplin/experimental/QRFactorization.hpp>
+#include <popops/Cast.hpp>
 #include <sstream>
 
 #include "Check.hpp"
@@ -115,17 +116,19 @@ TEST(factorizations_multiply_back) {
     const std::size_t m = 1 + random() % 6, n = 1 + random() % m;
     auto a = randomFloats(random, m * n);
     for (std::size_t i = 0; i < n; ++i) a[i * n + i] += 12;
-    {
+    for (const Type& type : {FLOAT, HALF}) {
       Fixture f;
-      Tensor input = f.constant<float>({m, n}, a);
+      Tensor input = popops::cast(f.graph, f.constant<float>({m, n}, a), type, f.prog);
       const auto [lower, upper] = poplin::experimental::LUFactorization(f.graph, input, f.prog);
-      const auto found = f.run(concat(lower.flatten(), upper.flatten()));
+      CHECK(lower.elementType() == type && upper.elementType() == type);
+      const auto both = concat(lower.flatten(), upper.flatten());
+      const auto found = f.run(popops::cast(f.graph, both, FLOAT, f.prog));
       const Matrix l(found.begin(), found.begin() + static_cast<long>(m * m));
       const Matrix u(found.begin() + static_cast<long>(m * m), found.end());
       for (std::size_t i = 0; i < m; ++i)
         for (std::size_t j = 0; j < n; ++j)
           if (i > j) CHECK_EQ(u[i * n + j], 0.0);
-      checkNear(a, product(l, u, m, m, n), 1e-4);
+      checkNear(a, product(l, u, m, m, n), type == FLOAT ? 1e-4 : 3e-2);
     }
     Fixture f;
     auto [r, q] = poplin::experimental::createQRFactorizationMatrices(f.graph, FLOAT, m, n, "qr");
