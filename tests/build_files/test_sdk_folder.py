@@ -187,7 +187,11 @@ def test_programs_of_users_need_the_folder_alone() -> None:
     """Those of tests/cpp/public, which are linked with its libraries: nothing else of ours."""
     tests = ROOT / "tests" / "cpp"
     programs = [*(tests / "public").iterdir(), tests / "Check.hpp"]
-    named = {name for p in programs for name in re.findall(r"^#include [<\"](.*/.*)[>\"]", p.read_text(), re.M)}
+    named = {
+        name
+        for p in programs
+        for name in re.findall(r"^#include [<\"](.*/.*)[>\"]", p.read_text(), re.M)
+    }
     assert "poplar/Graph.hpp" in named
     assert sorted(name for name in named if not (SDK / "include" / name).exists()) == []
 
