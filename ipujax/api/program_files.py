@@ -18,6 +18,7 @@ import jax.export
 
 from ipujax import errors, jax_compat
 from ipujax.api.changed_programs import CompiledProgram
+from ipujax.api.program_devices import first_ipus
 from ipujax.api.programs import cost_of, report_of
 from ipujax.api.remedies import search
 from ipujax.api.report import SECONDS, report
@@ -106,8 +107,8 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     except Exception as error:  # of jaxlib's and jax's many types
         text = str(error).strip().splitlines() or [type(error).__name__]
         raise ReportError(
-            f"[report] needs a program for one IPU; got {text[0]} for {str(path)!r}. Export it "
-            "for one device."
+            f"[report] needs a program for IPUs; got {text[0]} for {str(path)!r}. Export it "
+            f'with platforms=["{PLATFORM}"].'
         ) from None
 
 
@@ -135,6 +136,7 @@ def _main(path: str, made: str, options: str) -> int:
 def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any]) -> Report:
     """A program for one other platform is compiled as it is: its ops may be the same."""
     if PLATFORM in exported.platforms:
+        first_ipus("report", exported.nr_devices, exported.fun_name)
         return report(exported, options=options)
     if len(exported.platforms) == 1:
         return _report_of_artifact(exported.mlir_module_serialized, options)
@@ -189,11 +191,6 @@ def _exported(content: bytes) -> jax.export.Exported:
             f"[report] needs {KINDS}; got other bytes ({type(error).__name__}). Save the "
             "report or export the program again."
         ) from None
-    if found.nr_devices != 1:
-        raise ReportError(
-            f"[report] needs a program for one device; got one for {found.nr_devices}. Export the "
-            "function without shardings."
-        )
     shapes = [str(aval) for aval in found.in_avals]
     if not all(isinstance(dim, int) for aval in found.in_avals for dim in aval.shape):
         raise ReportError(
