@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +22,12 @@ from ipujax.api.remedies import search
 from ipujax.api.report import SECONDS, report
 from ipujax.errors import ConfigError, IpuError, ReportError
 from ipujax.jax_compat import PLATFORM
+from ipujax.limited_reading import limited_reading
 from ipujax.reporting.document import LARGEST_FILE, load_report
 from ipujax.reporting.model import Report
 
 #: How MLIR bytecode begins.
 _BYTECODE = b"ML\xefR"
-#: Seconds of processor time for reading a program, and bytes for one more; 0.1 MB takes 0.02 s.
-READING_SECONDS = 10
-BYTES_A_SECOND = 1 << 20
 KINDS = (
     "a report that ipu.report saved as .json, a program that jax.export serialised, or StableHLO "
     "as text or bytecode"
@@ -92,11 +88,11 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     start = content[:4096].lstrip()
     try:
         if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
-            with _limited(content):
+            with limited_reading(content):
                 code = _artifact(content)
                 jax_compat.deserialize_artifact(code)
             return _report_of_artifact(code, options)
-        with _limited(content):
+        with limited_reading(content):
             exported = _exported(content)
             jax_compat.deserialize_artifact(exported.mlir_module_serialized)
         return _report_of_exported(exported, options)
@@ -110,17 +106,6 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
             f"[report] needs a program for IPUs; got {text[0]} for {str(path)!r}. Export it "
             f'with platforms=["{PLATFORM}"].'
         ) from None
-
-
-@contextmanager
-def _limited(content: bytes) -> Iterator[None]:
-    """The system ends this process if reading the content inside does not end by itself."""
-    seconds = READING_SECONDS + len(content) / BYTES_A_SECOND
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _main(path: str, made: str, options: str) -> int:
