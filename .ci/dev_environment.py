@@ -2,11 +2,13 @@
 
 `requirements EXTRA...` prints the requirements for pip. `link` makes the running Python import
 ipujax from this source tree: a .pth file, and the metadata with the entry point by which JAX finds
-the plugin. An editable install with pip would do the same, but build the extension a second time.
+the plugin; and the command `ipujax`. An editable install with pip would do the same, but build the
+extension a second time.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 import tomllib
@@ -28,8 +30,8 @@ def requirements(extras: list[str]) -> str:
     return "\n".join(dict.fromkeys(wanted))
 
 
-def link(site_packages: Path) -> None:
-    """Writes the .pth file and the .dist-info folder into `site_packages`."""
+def link(site_packages: Path, scripts: Path) -> None:
+    """Writes a .pth file and a .dist-info folder into `site_packages`, and the command."""
     config = project()["project"]
     info = site_packages / f"{config['name']}-{config['version']}.dist-info"
     for old in site_packages.glob(f"{config['name']}-*.dist-info/*"):
@@ -57,9 +59,17 @@ def link(site_packages: Path) -> None:
         info / "INSTALLER": "ipujax-make\n",
         info / "WHEEL": "Wheel-Version: 1.0\nGenerator: ipujax\nRoot-Is-Purelib: false\n",
     }
+    for name, target in config["scripts"].items():
+        module, function = target.split(":")
+        written[scripts / name] = (
+            f"#!{sys.executable}\nimport sys\n\nfrom {module} import {function}\n\n"
+            f"sys.exit({function}())\n"
+        )
     for path, text in written.items():
         path.write_text(text)
-    record = "".join(f"{path.relative_to(site_packages)},,\n" for path in written)
+    for name in config["scripts"]:
+        (scripts / name).chmod(0o755)
+    record = "".join(f"{os.path.relpath(path, site_packages)},,\n" for path in written)
     (info / "RECORD").write_text(f"{record}{info.name}/RECORD,,\n")
 
 
@@ -67,6 +77,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["requirements"]:
         print(requirements(sys.argv[2:]))
     elif sys.argv[1:] == ["link"]:
-        link(Path(sysconfig.get_paths()["platlib"]))
+        paths = sysconfig.get_paths()
+        link(Path(paths["platlib"]), Path(paths["scripts"]))
     else:
         sys.exit("usage: dev_environment.py requirements EXTRA... | link")

@@ -1,6 +1,7 @@
 #include "engine/Profile.hpp"
 
 #include "engine/Image.hpp"
+#include "engine/Kernel.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -57,5 +58,20 @@ class Counter {
 }  // namespace
 
 std::vector<double> timesRun(const Image& image) { return Counter(image).run(); }
+
+CollectiveAccount collectivesOf(const Image& image) {
+  CollectiveAccount total;
+  if (image.signature.num_replicas < 2) return total;
+  const std::vector<double> times = timesRun(image);
+  for (std::size_t i = 0; i < image.nodes.size(); ++i) {
+    const Node& node = image.nodes[i];
+    if (node.kind != NodeKind::kStep) continue;
+    const StepDesc& step = image.steps[node.value];
+    if (roleOf(step) != KernelRole::kCollective) continue;
+    total.cycles += times[i] * step.cost.cycles();
+    total.link_bytes += times[i] * step.cost.link_bytes;
+  }
+  return total;
+}
 
 }  // namespace ipujax::engine

@@ -7,10 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import jax
-from jax.sharding import SingleDeviceSharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from ipujax import jax_compat
 from ipujax.api.cost import AS_IT_IS, Cost, lower, of_compiled
@@ -38,6 +39,7 @@ class Change:
     on_host: frozenset[int] = frozenset()
     divisor: int = 1
     accumulates: bool = False  #: in one run; otherwise a run has one part of the batch
+    is_strided: bool = False  #: a micro-batch has every `divisor`-th sample
     plan: Plan | None = None
     keeps_results: bool = True
 
@@ -55,7 +57,9 @@ class Change:
                 "(value and gradient)"
             )
         elif self.accumulates:
-            texts.append(f"ipu.accumulate over {self.divisor} micro-batches")
+            n = self.divisor
+            samples = f", the first of samples 0, {n}, {2 * n}, ..." if self.is_strided else ""
+            texts.append(f"ipu.accumulate over {n} micro-batches{samples}")
         elif self.divisor > 1:
             texts.append(f"1/{self.divisor} of the batch, {self.divisor} times")
         return "; ".join(texts)
@@ -73,6 +77,7 @@ class Change:
             self.on_host | other.on_host,
             batch.divisor,
             batch.accumulates,
+            batch.is_strided,
             keeps_results=self.keeps_results and other.keeps_results,
         )
 
@@ -95,6 +100,11 @@ class CompiledProgram:
 
     def divides(self, divisor: int) -> bool:
         return False
+
+    @cached_property
+    def is_sharded(self) -> bool:
+        """Whether it runs on several devices."""
+        return jax_compat.num_devices_of(self.code) > 1
 
     def accumulates(self, divisor: int) -> bool:
         return False
@@ -152,22 +162,44 @@ class ChangedPrograms(CompiledProgram):
     def has_half(self) -> bool:
         return "f16" in self._lowered.as_text()
 
+    @cached_property
+    def _shardings(self) -> list[Any]:
+        """Of the arrays of each argument, as the program takes them."""
+        if not self.is_sharded:
+            ipu = SingleDeviceSharding(jax.devices(jax_compat.PLATFORM)[0])
+            return [jax.tree.map(lambda _: ipu, arg) for arg in self.args]
+        compiled = self._lowered.compile({**AS_IT_IS, **self.options})
+        found = compiled.input_shardings[0]
+        devices = next(each.device_set for each in jax.tree.leaves(found))
+        everywhere = NamedSharding(Mesh(list(devices), "replicas"), PartitionSpec())
+        return [  # None: of an argument that is not used
+            jax.tree.map(lambda _, of: everywhere if of is None else of, arg, sharding)
+            for arg, sharding in zip(self.args, found, strict=True)
+        ]
+
     def divides(self, divisor: int) -> bool:
-        leaves = [leaf for i in self.batches for leaf in jax.tree.leaves(self.args[i])]
-        return bool(leaves) and all(leaf.shape[0] % divisor == 0 for leaf in leaves)
+        """Whether the samples on each device can be divided."""
+        firsts = [
+            sharding.shard_shape(leaf.shape)[0]
+            for i in self.batches
+            for leaf, sharding in zip(
+                jax.tree.leaves(self.args[i]), jax.tree.leaves(self._shardings[i]), strict=True
+            )
+        ]
+        return bool(firsts) and all(first % divisor == 0 for first in firsts)
 
     def accumulates(self, divisor: int) -> bool:
         """Whether gradients of micro-batches can be accumulated by the look of the function."""
         if divisor not in self._accumulated:
             with _named_options():
                 jax.eval_shape(lambda *args: self.fun(*args), *self.args)
-            found = accumulated(self.fun, self.args, self.batches, divisor)
+            found = accumulated(self.fun, self.args, self.batches, divisor, self.is_sharded)
             self._accumulated[divisor] = found
         return self._accumulated[divisor] is not None
 
     def plan(self, ipus: int, micro_batches: int) -> Plan | None:
         """The cut of the loss into stages for a number of IPUs, if it can be cut."""
-        if self.loss is None:
+        if self.loss is None or self.is_sharded:
             return None
         args, axes = self._of_loss(micro_batches)
         try:
@@ -234,16 +266,18 @@ class ChangedPrograms(CompiledProgram):
 
     def _changed(self, change: Change) -> Any:
         """The function with a smaller batch, and arguments that come from streaming memory."""
-        host = SingleDeviceSharding(jax.devices(jax_compat.PLATFORM)[0], memory_kind=HOST)
         args, fun = list(self.args), self.fun
         if change.accumulates:
             fun = self._accumulated[change.divisor] or fun
         elif change.divisor > 1:
             for i in self.batches:
                 args[i] = jax.tree.map(lambda x: part_of(x, change.divisor), args[i])
+                args[i] = jax.tree.map(_placed, args[i], self._shardings[i])
         for i in change.on_host:
             args[i] = jax.tree.map(
-                lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=host), args[i]
+                lambda x, sharding: _placed(x, sharding.with_memory_kind(HOST)),
+                args[i],
+                self._shardings[i],
             )
         structures = [_structure(args[i]) for i in sorted(change.on_host)]
 
@@ -293,6 +327,10 @@ def _kept(code: bytes, options: Mapping[str, Any], find: Callable[[], Cost]) -> 
 
 def _stacked(x: Any, count: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((count, x.shape[0] // count, *x.shape[1:]), x.dtype)
+
+
+def _placed(x: Any, sharding: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding)
 
 
 def _is_donated(info: Any) -> bool:

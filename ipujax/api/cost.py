@@ -10,6 +10,7 @@ import jax
 import jax.export
 
 from ipujax import jax_compat
+from ipujax.api.program_devices import on_ipus
 from ipujax.errors import ConfigError, FitError, PlacementError
 from ipujax.reporting.model import CODE
 
@@ -40,6 +41,8 @@ PARTS = (
 class Cost:
     """What one run of a program costs on the modelled IPU.
 
+    Over several devices every one runs the same program, so all of this is of each.
+
     Attributes:
         cycles: of the whole program.
         seconds: the same at the clock of the machine.
@@ -50,6 +53,10 @@ class Cost:
         code_bytes: bytes of code on the tile with the most.
         code_capacity_bytes: bytes of a tile where code can be.
         fullest_ipu: the IPU of the device that has the fullest tile.
+        num_replicas: devices that run the program.
+        collective_cycles: in which replicas communicate; those of IPUs of one device that work at
+            one time are added up.
+        collective_bytes: that collectives bring from other replicas.
         parts: those bytes by what they are for; they add up to `fullest_tile_bytes`.
         analysis: all that `compiled.cost_analysis()` gives.
     """
@@ -63,6 +70,9 @@ class Cost:
     code_bytes: int
     code_capacity_bytes: int
     fullest_ipu: int
+    num_replicas: int
+    collective_cycles: float
+    collective_bytes: float
     parts: Mapping[str, int]
     analysis: Mapping[str, float]
 
@@ -89,11 +99,16 @@ class Cost:
             f"code: {self.code_bytes} bytes on a tile, of {self.code_capacity_bytes} that can "
             "hold code\n"
         )
+        replicas = (
+            f"each of {self.num_replicas} replicas; collectives: {self.collective_cycles:.0f} "
+            f"cycles, {self.collective_bytes:.0f} bytes over links\n"
+        )
         return (
             f"{verdict}: {self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes on the "
             f"fullest tile, on IPU {self.fullest_ipu} (headroom {self.headroom:.1%})\n"
             f"{code if self.code_bytes > self.code_capacity_bytes else ''}"
             f"time: {self.cycles:.0f} cycles, {self.seconds:.3g} s{host}\n"
+            f"{replicas if self.num_replicas > 1 else ''}"
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
 
@@ -110,8 +125,10 @@ def cost(
     A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        fun: a function that `jax.jit` takes, or one that it, `ipu.pmap` or `jax.pmap` returned; or
+            a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, which may be sharded over a mesh of
+            IPUs or over an abstract one; none for what was exported.
         streamed: names of the parameters of `fun` whose arrays come from the host in every run,
             such as "batch"; the others stay on the device, as JAX's arrays do.
         fetched: which results go to the host in every run: "none", "new" (those that take over no
@@ -124,7 +141,8 @@ def cost(
     Raises:
         ConfigError: `fun` is no function, `streamed` names no argument that it uses, or there is no
             array to run it with.
-        PlacementError: the arguments are on a device that is no IPU.
+        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
+            the program needs.
 
     Example:
         >>> found = ipu.cost(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))
@@ -148,8 +166,8 @@ def assert_fits(
     """Fails if a function does not fit an IPU, or takes longer than it may. Nothing runs.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        fun: as of `ipu.cost`.
+        args: its arguments, as of `ipu.cost`.
         headroom: proportion of the fullest tile that must stay free, from 0 to less than 1.
         seconds: the longest that a run may take on the modelled IPU; None for any time.
     Returns:
@@ -157,7 +175,8 @@ def assert_fits(
     Raises:
         FitError: an `AssertionError` that names each limit that is exceeded.
         ConfigError: a limit is out of range, or `fun` is no function.
-        PlacementError: the arguments are on a device that is no IPU.
+        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
+            the program needs.
 
     Example:
         >>> x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
@@ -194,6 +213,7 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
             f"[{where}] needs a function; got {type(fun).__name__}. Pass the function, then its "
             "arguments."
         )
+    args = on_ipus(where, getattr(fun, "__name__", "a function"), args)
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
     with jax.default_device(_first_ipu()), jax_compat.short_locations():
@@ -226,7 +246,12 @@ def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
                 f"[exported] needs a function of positional arguments; got the keywords "
                 f"{', '.join(keywords)}. Export it without them."
             )
-    return jax.jit(fun.call), args
+
+    def call(*given: Any) -> Any:
+        return fun.call(*given)
+
+    call.__name__ = fun.fun_name
+    return jax.jit(call), args
 
 
 def of_compiled(compiled: Any) -> Cost:
@@ -268,9 +293,13 @@ def _host_options(streamed: str | Iterable[str], fetched: str | None) -> dict[st
 
 
 def _devices(args: Any) -> list[Any]:
-    """The devices that committed arrays among the arguments are on."""
-    arrays = [x for x in jax.tree.leaves(args) if isinstance(x, jax.Array)]
-    return [list(x.devices()) for x in arrays if x.committed]
+    """The devices of committed arrays, and of shapes with a sharding, among the arguments."""
+    shardings = [
+        x.sharding
+        for x in jax.tree.leaves(args)
+        if isinstance(x, jax.ShapeDtypeStruct) or (isinstance(x, jax.Array) and x.committed)
+    ]
+    return [list(each.device_set) for each in shardings if each is not None]
 
 
 def _from_analysis(analysis: Mapping[str, float], device: Any) -> Cost:
@@ -294,6 +323,9 @@ def _from_analysis(analysis: Mapping[str, float], device: Any) -> Cost:
         ),
         code_capacity_bytes=device.executable_bytes_per_tile,
         fullest_ipu=fullest,
+        num_replicas=int(analysis["replicas"]),
+        collective_cycles=analysis["collective cycles"],
+        collective_bytes=analysis["collective bytes"],
         parts={part: int(analysis[f"{of}worst tile {part} bytes"]) for part in PARTS},
         analysis=analysis,
     )

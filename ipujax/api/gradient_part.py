@@ -90,12 +90,18 @@ def update_only(
 
 
 def accumulated(
-    fun: Callable[..., Any], args: tuple[Any, ...], batches: tuple[int, ...], count: int
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    batches: tuple[int, ...],
+    count: int,
+    is_strided: bool = False,
 ) -> Callable[..., Any] | None:
     """The step with the gradients of `count` micro-batches accumulated, their mean taken.
 
     Args:
         batches: arguments with samples along the first axis of all arrays.
+        is_strided: whether a micro-batch has every `count`-th sample. Of samples that are sharded
+            over devices each device then divides its own, and none moves.
     Returns:
         A function of equal arguments; None where the gradient part has results for single samples,
         or cannot be told from the rest.
@@ -110,7 +116,18 @@ def accumulated(
     step = _Step(traced, traced.leaves_of(args, batches))
     if not step.is_divided or not _agree(whole, traced, step):
         return None
-    return lambda *given: step.run(given, batches, count)
+    divide = _strided if is_strided else _consecutive
+    return lambda *given: step.run(
+        given, [divide(x, count) for i in sorted(batches) for x in jax.tree.leaves(given[i])], count
+    )
+
+
+def _consecutive(x: jax.Array, count: int) -> jax.Array:
+    return x.reshape(count, x.shape[0] // count, *x.shape[1:])
+
+
+def _strided(x: jax.Array, count: int) -> jax.Array:
+    return x.reshape(x.shape[0] // count, count, *x.shape[1:]).swapaxes(0, 1)
 
 
 def part_of(x: Any, count: int) -> jax.ShapeDtypeStruct:
@@ -142,7 +159,8 @@ class _Step:
         self.is_divided = bool(self.cut) and is_float and not reads_samples
         self.is_divided = self.is_divided and not traced.jaxpr.effects
 
-    def run(self, args: tuple[Any, ...], batches: tuple[int, ...], count: int) -> Any:
+    def run(self, args: tuple[Any, ...], parts: list[jax.Array], count: int) -> Any:
+        """With the samples of `args` in `count` micro-batches, stacked."""
         jaxpr = self.traced.jaxpr.jaxpr
         values = dict(zip(jaxpr.constvars, self.traced.jaxpr.consts, strict=True))
         values.update(zip(jaxpr.invars, jax.tree.leaves(args), strict=True))
@@ -153,8 +171,6 @@ class _Step:
             jax_compat.evaluate(self.inside, own)
             return [own[var] for var in self.cut]
 
-        samples = [x for i in sorted(batches) for x in jax.tree.leaves(args[i])]
-        parts = [x.reshape(count, x.shape[0] // count, *x.shape[1:]) for x in samples]
         total = accumulate(gradients, micro_batches=count, in_axes=(None, 0))
         found = total([values[var] for var in self.shared], parts)
         values.update(zip(self.cut, found, strict=True))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,18 @@ import jax.export
 
 from ipujax import errors, jax_compat
 from ipujax.api.changed_programs import CompiledProgram
+from ipujax.api.program_devices import first_ipus
 from ipujax.api.programs import cost_of, report_of
 from ipujax.api.remedies import search
 from ipujax.api.report import SECONDS, report
 from ipujax.errors import ConfigError, IpuError, ReportError
 from ipujax.jax_compat import PLATFORM
+from ipujax.limited_reading import limited_reading
 from ipujax.reporting.document import LARGEST_FILE, load_report
 from ipujax.reporting.model import Report
 
 #: How MLIR bytecode begins.
 _BYTECODE = b"ML\xefR"
-#: Seconds of processor time for reading a program, and bytes for one more; 0.1 MB takes 0.02 s.
-READING_SECONDS = 10
-BYTES_A_SECOND = 1 << 20
 KINDS = (
     "a report that ipu.report saved as .json, a program that jax.export serialised, or StableHLO "
     "as text or bytecode"
@@ -91,11 +88,11 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     start = content[:4096].lstrip()
     try:
         if start.startswith((_BYTECODE, b"module", b"#", b"//", b"func.func")):
-            with _limited(content):
+            with limited_reading(content):
                 code = _artifact(content)
                 jax_compat.deserialize_artifact(code)
             return _report_of_artifact(code, options)
-        with _limited(content):
+        with limited_reading(content):
             exported = _exported(content)
             jax_compat.deserialize_artifact(exported.mlir_module_serialized)
         return _report_of_exported(exported, options)
@@ -106,20 +103,9 @@ def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
     except Exception as error:  # of jaxlib's and jax's many types
         text = str(error).strip().splitlines() or [type(error).__name__]
         raise ReportError(
-            f"[report] needs a program for one IPU; got {text[0]} for {str(path)!r}. Export it "
-            "for one device."
+            f"[report] needs a program for IPUs; got {text[0]} for {str(path)!r}. Export it "
+            f'with platforms=["{PLATFORM}"].'
         ) from None
-
-
-@contextmanager
-def _limited(content: bytes) -> Iterator[None]:
-    """The system ends this process if reading the content inside does not end by itself."""
-    seconds = READING_SECONDS + len(content) / BYTES_A_SECOND
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _main(path: str, made: str, options: str) -> int:
@@ -135,6 +121,7 @@ def _main(path: str, made: str, options: str) -> int:
 def _report_of_exported(exported: jax.export.Exported, options: Mapping[str, Any]) -> Report:
     """A program for one other platform is compiled as it is: its ops may be the same."""
     if PLATFORM in exported.platforms:
+        first_ipus("report", exported.nr_devices, exported.fun_name)
         return report(exported, options=options)
     if len(exported.platforms) == 1:
         return _report_of_artifact(exported.mlir_module_serialized, options)
@@ -189,11 +176,6 @@ def _exported(content: bytes) -> jax.export.Exported:
             f"[report] needs {KINDS}; got other bytes ({type(error).__name__}). Save the "
             "report or export the program again."
         ) from None
-    if found.nr_devices != 1:
-        raise ReportError(
-            f"[report] needs a program for one device; got one for {found.nr_devices}. Export the "
-            "function without shardings."
-        )
     shapes = [str(aval) for aval in found.in_avals]
     if not all(isinstance(dim, int) for aval in found.in_avals for dim in aval.shape):
         raise ReportError(

@@ -16,9 +16,9 @@ def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:
     """The report of a StableHLO portable artifact.
 
     Args:
-        code: of a program for one device.
+        code: of a program; it says for how many devices.
         options: compiler options.
-        ipus: of the device; 0: as many as JAX's devices have.
+        ipus: of a device; 0: as many as JAX's devices have.
     """
     # Imported here, because JAX imports this package while it looks for plugins.
     from ipujax.compiler.compile import compile_module
@@ -27,7 +27,8 @@ def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:
     platform = platform_options(from_environment())
     platform |= {"ipus_per_device": ipus} if ipus else {}
     wanted = {**AS_IT_IS, f"{PER_CALL_PREFIX}profile": True, **options}
-    executable = compile_module(code, jax_compat.write_compile_options(wanted), platform)
+    given = jax_compat.write_compile_options(wanted, jax_compat.num_devices_of(code))
+    executable = compile_module(code, given, platform)
     return read_profile(executable, version("ipujax"))
 
 
@@ -50,6 +51,9 @@ def cost_of(report: Report) -> Cost:
         code_bytes=report.code_bytes,
         code_capacity_bytes=report.code_capacity_bytes,
         fullest_ipu=report.fullest_ipu,
+        num_replicas=report.num_replicas,
+        collective_cycles=report.collective_cycles,
+        collective_bytes=sum(group.link_bytes for group in report.collectives),
         parts={part: parts.get(part, 0) for part in PARTS},
         analysis={},
     )

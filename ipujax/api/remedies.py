@@ -123,13 +123,14 @@ def remedies(
         batch: arguments whose arrays have the samples along their first axis. The gradients that
             `fun` takes by `jax.grad` or `jax.vjp` are accumulated over parts of them, as
             `ipu.accumulate` does; where these cannot be told from the rest of `fun`, a batch in n
-            parts stands for n runs.
+            parts stands for n runs. Over several devices each divides its own samples.
         state: arguments that could wait in streaming memory between runs, such as the state of an
             optimizer (`ipu.optim.offload_state`). A result of equal structure goes there, too.
             None: those that no gradient depends on and that have a result of equal shapes.
         loss: the mean over the samples that `fun` differentiates, a function of the arguments of
             `fun` without those in `state`. With it and `batch`, pipelines over 2 and 4 IPUs are
             planned and compiled, whatever the device has; their cost is that of value and gradient.
+            Not for programs over several devices.
         options: compiler options of all trials, such as {"ipu_partials_type": "half"}.
         seconds: no further trial begins after so long; one begins in any case.
     Returns:
@@ -215,7 +216,13 @@ def _changes(programs: CompiledProgram, profile: Callable[[], Report]) -> Iterat
     for divisor in DIVISORS:
         if programs.divides(divisor):
             accumulates = programs.accumulates(divisor)
-            yield Change(divisor=divisor, accumulates=accumulates, keeps_results=False)
+            is_strided = accumulates and programs.is_sharded
+            yield Change(
+                divisor=divisor,
+                accumulates=accumulates,
+                is_strided=is_strided,
+                keeps_results=False,
+            )
     counts = [count for count in MICRO_BATCHES if programs.divides(count)]
     for ipus in PIPELINES if counts else ():
         if (plan := programs.plan(ipus, counts[0])) is not None:

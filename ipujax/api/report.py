@@ -32,8 +32,10 @@ def report(
     changes that were found to make it smaller.
 
     Args:
-        fun: a function that `jax.jit` takes, or one that it returned; or a `jax.export.Exported`.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        fun: a function that `jax.jit` takes, or one that it, `ipu.pmap` or `jax.pmap` returned; or
+            a `jax.export.Exported`.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, which may be sharded over a mesh of
+            IPUs or over an abstract one; none for what was exported.
         remedies: what `ipu.remedies` found for it; or, if it does not fit, for how many seconds
             new trials of its changes may begin; none do if it takes longer to compile.
         options: compiler options, such as {"ipu_outline": "auto"}.
@@ -41,7 +43,8 @@ def report(
         A report to print, save and compare.
     Raises:
         ConfigError: `fun` is no function, or `remedies` is neither of the two.
-        PlacementError: the arguments are on a device that is no IPU.
+        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
+            the program needs.
 
     Example:
         >>> found = ipu.report(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))

@@ -68,7 +68,13 @@ def _of_file(text: str, shapes: Mapping[str, Any]) -> dict[str, Any]:
     # Names may have "=" in brackets; those of inputs are known.
     name = next((n for n in shapes if text.startswith(f"{n}=")), "")
     if not name and "=" not in text:
-        return dict(_arrays(text))
+        read = _arrays(text)
+        if isinstance(read, np.ndarray):
+            raise ConfigError(
+                f"[run] needs the name of the input that {text!r} is; got one array. Write "
+                f"--inputs '{next(iter(shapes), 'x')}={text}'."
+            )
+        return dict(read)
     if not name:
         name, path = _split(text, "--inputs", "x=x.npy")
     else:
@@ -91,9 +97,10 @@ def _arrays(path: str) -> Any:
     try:
         read = np.load(Path(path), allow_pickle=False)
         return read if isinstance(read, np.ndarray) else dict(read)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # NumPy and zipfile fail in many ways on other bytes
+        said = "other bytes, or Python objects" if "pickle" in str(error) else error
         raise ConfigError(
-            f"[run] needs a .npy or .npz file of numbers; got {path!r}: {error}. Write it with "
+            f"[run] needs a .npy or .npz file of numbers; got {path!r}: {said}. Write it with "
             "numpy.save or numpy.savez."
         ) from None
 

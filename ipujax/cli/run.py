@@ -115,8 +115,8 @@ def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict
 
     from ipujax import jax_compat
     from ipujax.api.exported import argument_names, result_names
+    from ipujax.api.program_devices import first_ipus
     from ipujax.api.recovery import typed_errors
-    from ipujax.cli.program_devices import program_devices
     from ipujax.convert.reading import read_program
 
     exported = read_program(arguments.program)
@@ -125,7 +125,7 @@ def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict
     inputs = _gathered(arguments, dict(zip(names, shapes, strict=True)))
     call = jax.jit(exported.call, compiler_options=options)
     is_wide = any(dtype.itemsize == 8 and dtype.kind in "iuf" for _, dtype in shapes)
-    devices = program_devices(exported)
+    devices = first_ipus("run", exported.nr_devices, exported.fun_name)
     with typed_errors(), jax.default_device(devices[0]), jax.enable_x64(is_wide):
         leaves: list[Any] = [inputs[name] for name in names]
         if len(devices) > 1:

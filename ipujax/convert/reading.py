@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,9 @@ import jax.export
 
 from ipujax import jax_compat
 from ipujax.errors import ConvertError
+from ipujax.limited_reading import limited_reading
 
 NEEDS = "a program that jax.export serialised"
-#: Seconds to look at a file, and bytes for one more; a sound one of 0.1 MB takes 0.02 s.
-SECONDS, BYTES_A_SECOND = 60.0, 1 << 20
 
 
 def read_program(path: str | Path) -> jax.export.Exported:
@@ -31,15 +31,9 @@ def read_program(path: str | Path) -> jax.export.Exported:
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from None
     command = [sys.executable, "-m", __name__, str(path)]
-    try:
-        child = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            check=False,
-            timeout=SECONDS + len(content) / BYTES_A_SECOND,
-        )
-    except subprocess.TimeoutExpired:
-        raise _refused(path, "bytes that jaxlib does not finish reading") from None
+    child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if child.returncode == -signal.SIGVTALRM:
+        raise _refused(path, "bytes that jaxlib does not finish reading")
     if child.returncode:
         said = child.stdout.decode(errors="replace").strip()
         raise _refused(path, said or f"bytes on which jaxlib fails ({child.returncode})")
@@ -61,7 +55,9 @@ def _refused(path: Path, got: str) -> ConvertError:
 
 def _main(path: str) -> int:
     try:
-        _read(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+        with limited_reading(content):
+            _read(content)
     except Exception as error:  # flatbuffers and MLIR fail in many ways on other bytes
         print(f"other bytes ({type(error).__name__})")
         return 1

@@ -53,6 +53,7 @@ from ipujax.jax_compat.executables import num_devices as num_devices
 from ipujax.jax_compat.exports import abstract_mesh as abstract_mesh
 from ipujax.jax_compat.exports import in_shardings_of as in_shardings_of
 from ipujax.jax_compat.exports import mesh_of_exported as mesh_of_exported
+from ipujax.jax_compat.exports import mesh_over as mesh_over
 from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
 from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
@@ -70,6 +71,7 @@ from ipujax.jax_compat.modules import artifact_of as artifact_of
 from ipujax.jax_compat.modules import deserialize_artifact as deserialize_artifact
 from ipujax.jax_compat.modules import is_undecodable as is_undecodable
 from ipujax.jax_compat.modules import lent_context as lent_context
+from ipujax.jax_compat.modules import num_devices_of as num_devices_of
 from ipujax.jax_compat.modules import parse_module as parse_module
 from ipujax.jax_compat.modules import refine_shapes as refine_shapes
 from ipujax.jax_compat.modules import run_passes as run_passes

@@ -22,8 +22,11 @@ def mesh_of_exported(
     abstract = _named_mesh(exported) or _written_mesh(exported)
     if abstract is None:
         abstract = AbstractMesh((exported.nr_devices,), ("devices",))
-    if devices is None:
-        return abstract
+    return abstract if devices is None else mesh_over(abstract, devices)
+
+
+def mesh_over(abstract: AbstractMesh, devices: Sequence[Any]) -> Mesh:
+    """The mesh of these devices, as many as it has."""
     grid = np.array(devices, object).reshape(abstract.axis_sizes)
     return Mesh(grid, abstract.axis_names, axis_types=abstract.axis_types)
 

@@ -76,6 +76,25 @@ def deserialize_artifact(code: bytes, context: Any = None) -> Any:
     return stablehlo.deserialize_portable_artifact(context, code)
 
 
+def num_devices_of(code: bytes) -> int:
+    """Over how many devices a StableHLO portable artifact says that it runs; 1 if it says nothing.
+
+    Raises:
+        ValueError: what it says is no number from 1.
+    """
+    from jaxlib.mlir import ir
+
+    attributes = deserialize_artifact(code).operation.attributes
+    count = 1
+    for name in ("mhlo.num_replicas", "mhlo.num_partitions"):
+        if name in attributes:
+            said = ir.IntegerAttr(attributes[name]).value
+            if said < 1:
+                raise ValueError(f"{name} = {said}")
+            count *= said
+    return count
+
+
 def parse_module(code: bytes | str) -> Any:
     """The MLIR module of bytecode or text, in a new context."""
     from jax._src.interpreters import mlir as private_mlir

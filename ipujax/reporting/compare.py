@@ -58,6 +58,16 @@ class Comparison:
             ("always live bytes", self.before.always_live_bytes, self.after.always_live_bytes),
             ("peak live bytes", self.before.peak_live_bytes, self.after.peak_live_bytes),
             ("steps", len(self.before.steps), len(self.after.steps)),
+            *self._replicas(),
+        ]
+
+    def _replicas(self) -> list[tuple[str, float, float]]:
+        before, after = self.before, self.after
+        if max(before.num_replicas, after.num_replicas) == 1:
+            return []
+        return [
+            ("replicas", before.num_replicas, after.num_replicas),
+            ("cycles of collectives", before.collective_cycles, after.collective_cycles),
         ]
 
     def _parts(self) -> list[tuple[str, float, float]]:

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from ipujax.errors import ReportError
 from ipujax.reporting.model import KINDS, Report
 
-SCHEMA = "ipujax report 3"
+SCHEMA = "ipujax report 4"
 #: Largest number that a report may have; sums of such numbers stay finite.
 LARGEST = 1e24
 LARGEST_FILE = 1 << 29  #: bytes
@@ -141,6 +141,7 @@ def _check(report: Report) -> None:
             raise _MalformedError(what)
 
     need(ipus > 0, "no IPU")
+    need(report.num_replicas > 0, "no replica")
     need(report.tile_capacity_bytes > 0, "no tile memory")
     for i, node in enumerate(report.nodes):
         need(all(i < child < nodes for child in node.children), "a child before its parent")

@@ -94,6 +94,8 @@ def header(report: Report, title: str = "") -> str:
         (f"{len(report.ipus)}", f"IPUs in a replica; replicas: {report.num_replicas}"),
         (f"{len(report.steps):,}", "steps"),
     ]
+    if report.num_replicas > 1:
+        figures.append((f"{report.collective_share:.1%}", "of the steps' time in collectives"))
     cells = "".join(f"<div><b>{big}</b>{small}</div>" for big, small in figures)
     name = html.escape(title or report.name)
     return (

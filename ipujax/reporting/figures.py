@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ipujax.reporting.compare import Comparison
-from ipujax.reporting.model import GROUPINGS, Report
+from ipujax.reporting.model import GROUPINGS, Group, Report
 
 
 def figures(shown: Report | Comparison) -> str:
@@ -34,22 +34,24 @@ def _of_one(report: Report) -> dict[str, Any]:
         "peak_live_bytes": report.peak_live_bytes,
         "num_ipus": len(report.ipus),
         "num_replicas": report.num_replicas,
+        "collective_cycles": report.collective_cycles,
+        "collective_share": report.collective_share,
         "num_steps": len(report.steps),
         "unknown_loops": report.unknown_loops,
-        "by": {
-            grouping: [
-                {
-                    "name": group.name,
-                    "steps": group.steps,
-                    "cycles": group.cycles,
-                    "exchange_bytes": group.exchange_bytes,
-                    "flops": group.flops,
-                    "utilisation": group.utilisation,
-                }
-                for group in report.by(grouping)
-            ]
-            for grouping in GROUPINGS
-        },
+        "collectives": [*map(_of_group, report.collectives)],
+        "by": {grouping: [*map(_of_group, report.by(grouping))] for grouping in GROUPINGS},
+    }
+
+
+def _of_group(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "steps": group.steps,
+        "cycles": group.cycles,
+        "exchange_bytes": group.exchange_bytes,
+        "link_bytes": group.link_bytes,
+        "flops": group.flops,
+        "utilisation": group.utilisation,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,9 @@ class Step:
         kind: what most of its cycles are; one of `KINDS`.
         operands: types and shapes of the first operands.
         plan: of a product or convolution, if known.
+        is_collective: whether replicas communicate in it.
         ipus: the IPUs that take part; empty if it takes no time.
+        link_bytes: that come from other IPUs, in one replica.
         utilisation: flops as a proportion of the most that the device can do in the time.
     """
 
@@ -51,6 +54,7 @@ class Step:
     kind: str
     operands: str
     plan: str
+    is_collective: bool
     ipus: tuple[int, ...]
     compute_cycles: float
     exchange_cycles: float
@@ -170,13 +174,18 @@ class LivePoint:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps that have one line, layer or op. Cycles and bytes are of a whole run."""
+    """Steps that have one line, layer or op. Cycles and bytes are of a whole run.
+
+    Attributes:
+        link_bytes: that come from other IPUs, in one replica.
+    """
 
     name: str
     steps: int
     cycles: float
     by_kind: tuple[float, ...]
     exchange_bytes: float
+    link_bytes: float
     flops: float
     utilisation: float
 
@@ -203,9 +212,12 @@ class Tried:
 class Report:
     """Whether a program fits, what it costs, and where.
 
+    Over several devices every one runs the same program, so time and memory are those of each.
+
     Attributes:
         name: of the program.
         version: of ipujax that made the report.
+        num_replicas: devices that run it.
         clock_hz: of the tiles.
         cycles: from the beginning to the end of a run.
         tile_capacity_bytes: what a tile has.
@@ -280,12 +292,39 @@ class Report:
         """Loops whose number of iterations only a run knows."""
         return sum(node.kind == "while" for node in self.nodes)
 
+    @property
+    def collectives(self) -> list[Group]:
+        """Collectives by op and source line, such as "allReduce train.py:31", longest first."""
+        found: dict[str, list[Step]] = defaultdict(list)
+        for step in self.steps:
+            if step.is_collective and step.times:
+                found[f"{step.op} {step.source}".rstrip()].append(step)
+        return self._groups(found)
+
+    @property
+    def collective_cycles(self) -> float:
+        """Of all collectives; those of IPUs that work at one time are added up."""
+        return sum(group.cycles for group in self.collectives)
+
+    @property
+    def collective_share(self) -> float:
+        """The collectives' part of the steps' cycles."""
+        return self.collective_cycles / self.step_cycles if self.step_cycles else 0.0
+
+    @property
+    def step_cycles(self) -> float:
+        """Of all steps in a run; those of IPUs that work at one time are added up."""
+        return sum(step.total_cycles for step in self.steps)
+
     def by(self, grouping: str) -> list[Group]:
         """Time by "line", "layer" or "op", longest first. The groups add up to the steps' time."""
         attribute = GROUPINGS[grouping]
         found: dict[str, list[Step]] = defaultdict(list)
         for step in self.steps:
             found[getattr(step, attribute)].append(step)
+        return self._groups(found)
+
+    def _groups(self, found: Mapping[str, list[Step]]) -> list[Group]:
         groups = [self._group(name, steps) for name, steps in found.items()]
         return sorted(groups, key=lambda group: (-group.cycles, group.name))
 
@@ -302,6 +341,7 @@ class Report:
             cycles=cycles,
             by_kind=kinds,
             exchange_bytes=sum(step.times * step.exchange_bytes for step in steps),
+            link_bytes=sum(step.times * step.link_bytes for step in steps),
             flops=sum(step.times * step.flops for step in steps),
             utilisation=ideal / cycles if cycles else 0.0,
         )

@@ -71,7 +71,8 @@ def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice
     for index, node in enumerate(nodes):
         if node.kind != "step":
             continue
-        kernel, name, source, cost, operands, plan = found["steps"][found["nodes"][index][1]]
+        step = found["steps"][found["nodes"][index][1]]
+        kernel, name, source, cost, operands, plan, is_collective = step
         scope, op = layer_of(name)
         when = seen.get(index)
         host = when.by_kind[KINDS.index("host")] if when else 0.0  # what it waits for
@@ -96,6 +97,7 @@ def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice
                 kind=KINDS[cycles.index(max(cycles))],
                 operands=", ".join(f"{dtype}[{_sizes(shape)}]" for dtype, shape in operands[:3]),
                 plan=plan,
+                is_collective=is_collective,
                 ipus=when.ipus if when else (),
                 compute_cycles=cycles[0],
                 exchange_cycles=cycles[1],

@@ -16,6 +16,8 @@ def summary(report: Report) -> str:
         parts += ["", *tried_table(as_it_is(report), report.remedies)]
     for grouping in ("line", "layer"):
         parts += ["", *_groups(report, grouping)]
+    if report.collectives:
+        parts += ["", *_collectives(report)]
     parts += ["", *_tensors(report), "", *_ipus(report)]
     return "\n".join(parts)
 
@@ -35,6 +37,11 @@ def verdict(report: Report) -> str:
 def notes(report: Report) -> list[str]:
     """What the reader must know or can do."""
     found = []
+    if report.num_replicas > 1:
+        found.append(
+            f"replicas: {report.num_replicas}; memory and time are those of each; "
+            f"{report.collective_share:.1%} of the steps' time is in collectives"
+        )
     if report.code_bytes > report.code_capacity_bytes:
         found.append(
             f"code on a tile: {report.code_bytes} bytes; those that can hold code: "
@@ -56,8 +63,22 @@ def notes(report: Report) -> list[str]:
     return found
 
 
+def _collectives(report: Report) -> list[str]:
+    total = report.step_cycles or 1.0
+    rows = [
+        (
+            group.name,
+            f"{group.cycles:.0f}",
+            f"{group.cycles / total:.1%}",
+            f"{group.link_bytes:.0f}",
+        )
+        for group in report.collectives[:LISTED]
+    ]
+    return table(("collective", "cycles", "of all", "link bytes"), rows)
+
+
 def _groups(report: Report, grouping: str) -> list[str]:
-    total = sum(step.total_cycles for step in report.steps) or 1.0
+    total = report.step_cycles or 1.0
     rows = [
         (
             group.name or f"(no {grouping})",

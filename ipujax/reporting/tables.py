@@ -92,7 +92,7 @@ def time_tables(report: Report) -> Any:
 
 def _times(report: Report, grouping: str) -> Table:
     groups = report.by(grouping)[:LISTED]
-    total = sum(step.total_cycles for step in report.steps) or 1.0
+    total = report.step_cycles or 1.0
     return {
         "name": [group.name or f"(no {grouping})" for group in groups],
         "cycles": [group.cycles for group in groups],

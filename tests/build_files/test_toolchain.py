@@ -67,10 +67,15 @@ def test_make_alone_lists_every_target():
 
 def test_link_makes_an_importable_distribution_with_the_entry_point(tmp_path: Path):
     tool = runpy.run_path(str(ROOT / ".ci" / "dev_environment.py"))
-    tool["link"](tmp_path)
-    tool["link"](tmp_path)
+    scripts = tmp_path / "bin"
+    scripts.mkdir()
+    for _ in range(2):
+        tool["link"](tmp_path, scripts)
     (found,) = metadata.distributions(name="ipujax", path=[str(tmp_path)])
     (point,) = found.entry_points.select(group="jax_plugins")
     assert (point.name, point.value) == ("ipu", "ipujax.plugin")
     assert (tmp_path / "ipujax.pth").read_text().strip() == str(ROOT)
-    assert {str(file) for file in found.files or ()} >= {"ipujax.pth"}
+    assert {str(file) for file in found.files or ()} >= {"ipujax.pth", "bin/ipujax"}
+    command = [scripts / "ipujax", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "convert" in shown

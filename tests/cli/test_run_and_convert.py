@@ -176,6 +176,28 @@ def test_pickled_arrays_are_refused(
     assert "a .npy or .npz file of numbers" in error
 
 
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_damaged_files_of_arrays_are_refused(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+):
+    path = tmp_path / f"in.{suffix}"
+    {"npy": np.save, "npz": np.savez_compressed}[suffix](path, X)
+    whole = path.read_bytes()
+    for damaged in (whole[:60], whole[:-20], b"PK" + whole[2:-40], b"other bytes", b""):
+        path.write_bytes(damaged)
+        code, _, error = run(capsys, "run", program, "--inputs", f"x={path}")
+        assert code == 1
+        assert error.startswith("[run] needs a .npy or .npz file of numbers; got ")
+        assert "allow_pickle" not in error
+
+
+def test_one_array_needs_a_name(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    np.save(tmp_path / "in.npy", X)
+    code, _, error = run(capsys, "run", program, "--inputs", tmp_path / "in.npy")
+    assert code == 1
+    assert "[run] needs the name of the input that" in error
+
+
 def test_convert_then_run(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     settings = tmp_path / "settings.json"
     settings.write_text('{"precision_mode": "FP32", "batch_size": 2}')

@@ -40,6 +40,7 @@ void addMeasured(Costs& costs, const engine::Image& image, const engine::TripMea
 
 Costs costsOf(const engine::Image& image, const engine::TripMeans& counted) {
   const auto cost = image.cost();
+  const auto collectives = engine::collectivesOf(image);
   const auto moved = static_cast<double>(totalBytes(image.signature.inputs) +
                                          totalBytes(image.signature.outputs)) +
                      cost.exchange_bytes;
@@ -69,6 +70,9 @@ Costs costsOf(const engine::Image& image, const engine::TripMeans& counted) {
               {"cycles without host", real(image.cycles_without_host)},
               {"exchange bytes", real(cost.exchange_bytes)},
               {"link bytes", real(cost.link_bytes)},
+              {"replicas", static_cast<float>(image.signature.num_replicas)},
+              {"collective cycles", real(collectives.cycles)},
+              {"collective bytes", real(collectives.link_bytes)},
               {"worst tile bytes", real(static_cast<double>(image.memory.worst_tile_bytes))}};
   const auto loops = image.unknownLoops();
   costs.insert_or_assign("unknown trip counts", static_cast<float>(loops.count));

@@ -111,8 +111,8 @@ py::list profileSteps(const engine::Image& image) {
       operands.append(py::make_tuple(engine::nameOf(o.type), o.shape));
     }
     steps.append(py::make_tuple(shown(s.kernel), shown(debug.name), shown(debug.source),
-                                costDict(s.cost), operands,
-                                shown(s.attributes.textOr("plan", ""))));
+                                costDict(s.cost), operands, shown(s.attributes.textOr("plan", "")),
+                                engine::roleOf(s) == engine::KernelRole::kCollective));
   }
   return steps;
 }
