@@ -358,7 +358,7 @@ class VertexKernel final : public Kernel {
       runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
       if (vertex->kept) keep(*vertex->kept, run.operands, place.get());
     }
-  }  // namespace
+  }
 
   void restore(const Kept& kept, std::span<std::byte* const> operands, std::byte* place) const {
     const std::byte* from = operands[kept.operand] + kept.at;
