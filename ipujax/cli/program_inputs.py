@@ -95,8 +95,9 @@ def _of_file(text: str, shapes: Mapping[str, Any]) -> dict[str, Any]:
 def _arrays(path: str) -> Any:
     """The array of a .npy file, or the arrays of a .npz file by name; never pickled objects."""
     try:
-        read = np.load(Path(path), allow_pickle=False)
-        return read if isinstance(read, np.ndarray) else dict(read)
+        with Path(path).open("rb") as file:  # which NumPy leaves open where it fails
+            read = np.load(file, allow_pickle=False)
+            return read if isinstance(read, np.ndarray) else dict(read)
     except Exception as error:  # NumPy and zipfile fail in many ways on other bytes
         said = "other bytes, or Python objects" if "pickle" in str(error) else error
         raise ConfigError(

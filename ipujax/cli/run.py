@@ -119,7 +119,7 @@ def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict
     from ipujax.api.recovery import typed_errors
     from ipujax.convert.reading import read_program
 
-    exported = read_program(arguments.program)
+    exported = read_program(arguments.program, "run")
     names = argument_names(exported)
     shapes = [(tuple(aval.shape), np.dtype(aval.dtype)) for aval in exported.in_avals]
     inputs = _gathered(arguments, dict(zip(names, shapes, strict=True)))

@@ -16,8 +16,8 @@ from ipujax.limited_reading import limited_reading
 NEEDS = "a program that jax.export serialised"
 
 
-def read_program(path: str | Path) -> jax.export.Exported:
-    """The program in a file.
+def read_program(path: str | Path, where: str = "convert") -> jax.export.Exported:
+    """The program in a file; `where` names the caller in errors.
 
     jaxlib ends the process that reads some damaged bytecode, or reads it for ever: a process of its
     own reads the file first.
@@ -29,14 +29,14 @@ def read_program(path: str | Path) -> jax.export.Exported:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _refused(path, error.strerror or str(error)) from None
+        raise _refused(where, path, error.strerror or str(error)) from None
     command = [sys.executable, "-m", __name__, str(path)]
     child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if child.returncode == -signal.SIGVTALRM:
-        raise _refused(path, "bytes that jaxlib does not finish reading")
+        raise _refused(where, path, "bytes that jaxlib does not finish reading")
     if child.returncode:
         said = child.stdout.decode(errors="replace").strip()
-        raise _refused(path, said or f"bytes on which jaxlib fails ({child.returncode})")
+        raise _refused(where, path, said or f"bytes on which jaxlib fails ({child.returncode})")
     return _read(content)
 
 
@@ -46,9 +46,9 @@ def _read(content: bytes) -> jax.export.Exported:
     return exported
 
 
-def _refused(path: Path, got: str) -> ConvertError:
+def _refused(where: str, path: Path, got: str) -> ConvertError:
     return ConvertError(
-        f"[convert] needs {NEEDS}; got {got}: {str(path)!r}. Write the file again with "
+        f"[{where}] needs {NEEDS}; got {got}: {str(path)!r}. Write the file again with "
         "jax.export.export(jax.jit(f))(*args).serialize()."
     )
 
