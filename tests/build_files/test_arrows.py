@@ -74,6 +74,7 @@ PYTHON_SHARED = {
     "codelet_sources",
     "configuration",
     "custom_op_libraries",
+    "limited_reading",
     "local_includes",
     "config",
     "errors",

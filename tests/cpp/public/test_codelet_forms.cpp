@@ -429,25 +429,6 @@ TEST(edges_have_arrows) {
   CHECK(run<float>(f, "Arrows", {{"in", in}}, 3) == (std::vector<float>{8, 10, 4}));
 }
 
-TEST(names_of_fields_may_have_dollars) {
-  Fixture f;
-  add(f, R"src(
-#include <poplar/Vertex.hpp>
-    class Split : public poplar::Vertex {
-     public:
-      poplar::Input<poplar::Vector<int>> in$0;
-      poplar::Input<poplar::Vector<int>> in$1;
-      poplar::Output<poplar::Vector<int>> out;
-      bool compute() {
-        for (unsigned i = 0; i < out.size(); ++i) out[i] = in$0[i] - in$1[i];
-        return true;
-      }
-    };)src");
-  const Tensor a = f.constant<int>({2}, {9, 7});
-  const Tensor b = f.constant<int>({2}, {4, 5});
-  CHECK(run<int>(f, "Split", {{"in$0", a}, {"in$1", b}}, 2) == (std::vector<int>{5, 2}));
-}
-
 TEST(the_largest_value_of_a_field_is_that_of_its_elements) {
   Fixture f;
   add(f, R"src(

@@ -6,7 +6,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-// What a codelet writes to its vertex's fields is there when it runs next.
+// Fields of vertices: what a codelet writes to them is there when it runs next.
 
 using namespace poplar;
 using namespace poplar::program;
@@ -171,4 +171,31 @@ TEST(fields_that_codelets_only_read_take_no_variable) {
   const auto then = f.graph.getNumVars();
   const Engine counting(f.graph, Execute(counters));
   CHECK(f.graph.getNumVars() - then > plain);
+}
+
+TEST(names_of_fields_may_have_dollars) {
+  Fixture f;
+  std::istringstream source(R"src(
+#include <poplar/Vertex.hpp>
+    class Split : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<int>> in$0;
+      poplar::Input<poplar::Vector<int>> in$1;
+      poplar::Output<poplar::Vector<int>> out;
+      bool compute() {
+        for (unsigned i = 0; i < out.size(); ++i) out[i] = in$0[i] - in$1[i];
+        return true;
+      }
+    };)src");
+  f.graph.addCodelets(source);
+  const Tensor out = f.graph.addVariable(INT, {2});
+  const ComputeSet cs = f.graph.addComputeSet();
+  const VertexRef v = f.graph.addVertex(cs, "Split");
+  f.graph.connect(v["in$0"], f.constant<int>({2}, {9, 7}));
+  f.graph.connect(v["in$1"], f.constant<int>({2}, {4, 5}));
+  f.graph.connect(v["out"], out);
+  f.graph.setTileMapping(v, 1);
+  f.graph.setTileMapping(out, 1);
+  f.prog.add(Execute(cs));
+  CHECK(f.run<int>(out) == (std::vector<int>{5, 2}));
 }
