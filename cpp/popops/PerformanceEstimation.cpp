@@ -1,18 +1,21 @@
 #include "popops/PerformanceEstimation.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "engine/graph/Planning.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
+#include "popops/internal/WindowCost.hpp"
 
-// Slices and updates: popopsCycleEstimators.cpp of PopLibs. The rest is ElementWiseCost.
+// Updates with an operation: popopsCycleEstimators.cpp of PopLibs. The rest is the model's own.
 namespace popops::internal {
 namespace {
 
 using elementwise::kLaunchCycles;
+using ipujax::engine::ceilDiv;
 using ipujax::engine::expr::Op;
 
-constexpr std::uint64_t ceilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
 
 double binaryLoop(popops::expr::BinaryOpType op, const poplar::Type& in, const poplar::Type& out,
@@ -26,6 +29,11 @@ std::uint64_t onAllWorkers(const poplar::Target& target, popops::expr::BinaryOpT
   return whole(kLaunchCycles + workers * (11 + binaryLoop(op, in, out, ceilDiv(n, workers))));
 }
 
+/// To find the first of sorted offsets.
+double searchCycles(unsigned num_offsets) {
+  return 20 * std::ceil(std::log2(std::max(2U, num_offsets)));
+}
+
 /// Offsets that a worker looks at and finds on other tiles.
 std::uint64_t outOfRange(unsigned num_offsets, unsigned in_range, unsigned workers) {
   const std::uint64_t looked_at = ceilDiv(num_offsets, workers);
@@ -36,10 +44,8 @@ std::uint64_t outOfRange(unsigned num_offsets, unsigned in_range, unsigned worke
 
 std::uint64_t getDynamicSlice1DEstimate(const poplar::Target& target, const poplar::Type& type,
                                         unsigned regionSize, unsigned numSubElements) {
-  const unsigned workers = target.getNumWorkerContexts();
-  const std::uint64_t vectors =
-      ceilDiv(ceilDiv(regionSize, workers), std::max(1U, target.getVectorWidth(type)));
-  return 25 + workers * (39 + (24 + 2 * vectors) * numSubElements);
+  return whole(dynamicSliceCycles(regionSize, numSubElements, target.getTypeSize(type),
+                                  target.getNumWorkerContexts()));
 }
 
 std::uint64_t getBinaryOp1DInPlaceEstimate(const poplar::Target& target, const poplar::Type& type,
@@ -52,13 +58,15 @@ std::uint64_t getMultiSliceCycleEstimate(const MultiSliceTargetParameters& targe
                                          unsigned numOffsetsInRangePerWorker, unsigned /*of each*/,
                                          bool isUpdate, bool indicesAreSorted, bool /*splits*/) {
   const std::uint64_t workers = targetParams.numWorkerContexts;
-  const std::uint64_t row_bits = std::uint64_t{elemsPerSlice} * 8 * targetParams.bytesPerElem;
-  const std::uint64_t vectors = ceilDiv(row_bits, targetParams.dataPathWidth);
-  std::uint64_t worker = (isUpdate ? 29 : 30) + numOffsetsInRangePerWorker * (19 + 2 * vectors);
-  worker += indicesAreSorted ? whole(20 * std::ceil(std::log2(std::max(2U, numOffsets))))
-                             : 8 * outOfRange(numOffsets, numOffsetsInRangePerWorker,
-                                              static_cast<unsigned>(workers));
-  return workers * worker;
+  const std::uint64_t in_range = numOffsetsInRangePerWorker;
+  const std::uint64_t looked_at =
+      indicesAreSorted ? in_range : std::max(ceilDiv(numOffsets, workers), in_range);
+  const std::uint64_t vector =
+      std::max(1U, targetParams.dataPathWidth / (8 * targetParams.bytesPerElem));
+  double worker = sliceVertexCycles(isUpdate ? SliceWork::kWrite : SliceWork::kRead, elemsPerSlice,
+                                    looked_at, in_range, vector, targetParams.bytesPerElem);
+  if (indicesAreSorted) worker += searchCycles(numOffsets);
+  return workers * whole(worker);
 }
 
 std::uint64_t getMultiUpdateOpCycleEstimate(const MultiUpdateOpTargetParameters& targetParams,
@@ -74,7 +82,7 @@ std::uint64_t getMultiUpdateOpCycleEstimate(const MultiUpdateOpTargetParameters&
                                 ? 20 * std::uint64_t{elemsPerSlice}
                                 : 12 + 3 * (std::max<std::uint64_t>(words, 1) - 1);
   std::uint64_t worker = (scaled ? 36 : 32) + numOffsetsInRangePerWorker * row;
-  worker += indicesAreSorted ? whole(20 * std::ceil(std::log2(std::max(2U, numOffsets))))
+  worker += indicesAreSorted ? whole(searchCycles(numOffsets))
                              : 5 * outOfRange(numOffsets, numOffsetsInRangePerWorker,
                                               static_cast<unsigned>(workers));
   return workers * worker;

@@ -11,7 +11,8 @@
 #include "popops/Operation.hpp"
 
 /// Tile cycles of the vertices that PopLibs makes, as planners ask for them. The SDK publishes this
-/// header without a promise; here each function says what the model charges for the same work.
+/// header without a promise; here each function says what the model charges for the same work, but
+/// getMultiUpdateOpCycleEstimate, which follows PopLibs' estimators in what the model leaves out.
 /// Source of names: PopLibs include/popops/PerformanceEstimation.hpp.
 namespace popops::internal {
 

@@ -144,7 +144,7 @@ def test_more_devices_than_there_are() -> None:
 
 
 def test_shapes_on_other_devices() -> None:
-    mesh = Mesh(np.array(jax.devices("cpu")[:REPLICAS]), "data")
+    mesh = Mesh(np.array(jax.devices("cpu")[:REPLICAS]), "data")  # no IPUs: to be refused
     with pytest.raises(ipu.PlacementError, match="needs arguments on an IPU; got some on cpu"):
         ipu.cost(loss, *sharded(mesh))
 
@@ -228,7 +228,7 @@ def test_strided_micro_batches_have_the_gradient_of_the_batch() -> None:
         jax.device_put(value, shape.sharding)
         for value, shape in zip((w, momentum, x), changed_step().args, strict=True)
     ]
-    with jax.default_device(jax.devices("cpu")[0]):
+    with jax.default_device(jax.devices("cpu")[0]):  # the reference
         wanted = jax.jit(step)(w, momentum, x)
     for found, value in zip(jax.jit(changed)(*placed), wanted, strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-4, atol=1e-5)

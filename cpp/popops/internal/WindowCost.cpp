@@ -115,6 +115,15 @@ Cost sliceCost(const poplar::Graph& graph, const poplar::Tensor& table,
   return cost;
 }
 
+double dynamicSliceCycles(std::uint64_t elements, std::uint64_t regions,
+                          std::uint64_t element_bytes, std::uint64_t workers) {
+  const std::uint64_t vector = std::max<std::uint64_t>(1, 8 / element_bytes);
+  const auto copies = static_cast<double>(ceilDiv(elements, workers * vector));
+  const double begin = element_bytes == 1 ? 76 : 39;
+  const double region = (element_bytes == 1 ? 72 : 24) + 2 * copies;
+  return 25 + static_cast<double>(workers) * (begin + region * static_cast<double>(regions));
+}
+
 Cost dynamicSliceCost(const poplar::Graph& graph, const poplar::Tensor& slice, std::uint64_t slots,
                       std::uint64_t coordinates) {
   Cost cost;
@@ -122,14 +131,11 @@ Cost dynamicSliceCost(const poplar::Graph& graph, const poplar::Tensor& slice, s
   const auto placed = ipujax::engine::placementOf(graph, slice);
   if (placed.elements == 0) return cost;
   const std::uint64_t bytes = target.getTypeSize(slice.elementType());
-  const std::uint64_t vector = std::max<std::uint64_t>(1, 8 / bytes);
   const std::uint64_t region = placed.max_elements_per_tile;
-  const std::uint64_t copies = ceilDiv(region, target.getNumWorkerContexts() * vector);
   const auto offset_bytes = static_cast<double>(coordinates * kIndexBytes);
   addExchange(cost, target, {offset_bytes * static_cast<double>(placed.tiles_used), offset_bytes});
-  // popops: popopsCycleEstimators.cpp, DynamicSlice1d; the slice is one of `slots` regions.
-  const double cycles = bytes == 1 ? 25 + 6.0 * (76 + (72.0 + 2.0 * static_cast<double>(copies)))
-                                   : 25 + 6.0 * (39 + (24.0 + 2.0 * static_cast<double>(copies)));
+  // The slice is one of `slots` regions.
+  const double cycles = dynamicSliceCycles(region, 1, bytes, target.getNumWorkerContexts());
   addComputeSet(cost, target, cycles, placed.tiles_used);
   cost.vertex_state_bytes = 28;
   cost.code_bytes = kCodeBytes;

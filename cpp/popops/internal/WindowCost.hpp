@@ -27,6 +27,11 @@ double sliceVertexCycles(SliceWork work, std::uint64_t elements, std::uint64_t l
                          std::uint64_t in_range, std::uint64_t vector, std::uint64_t element_bytes,
                          double extra_cycles_per_vector = 0);
 
+/// Cycles of a tile that copies `regions` regions of `elements` at a run-time offset, by all
+/// workers. Formula: popops: popopsCycleEstimators.cpp (DynamicSlice1d).
+double dynamicSliceCycles(std::uint64_t elements, std::uint64_t regions,
+                          std::uint64_t element_bytes, std::uint64_t workers);
+
 /// Splits columns, rows and lookups over the tiles (as popops' embedding planner does) and returns
 /// the cheapest plan's cost. `table` is where the table lies; `slices` where the slices go or come
 /// from.
