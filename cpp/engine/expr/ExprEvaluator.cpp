@@ -82,6 +82,14 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
 struct ExprEvaluator::Impl : ExprPlan {
   explicit Impl(ExprPlan plan) : ExprPlan(std::move(plan)) {}
 
+  /// Whether the memory that must lie apart does. An output is an input's very memory or overlaps
+  /// none of it.
+  bool fits(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) const {
+    return std::ranges::none_of(apart, [&](const auto& pair) {
+      return outputs[pair.first] == inputs[pair.second];
+    });
+  }
+
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
     for (const auto& s : steps) {
       if (s.kind == Kind::kChain)
@@ -126,7 +134,11 @@ struct ExprEvaluator::Impl : ExprPlan {
 
 ExprEvaluator::ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform,
                              bool padded)
-    : impl_(std::make_unique<const Impl>(makePlan(program, uniform, padded))) {}
+    : impl_(std::make_unique<const Impl>(makePlan(program, uniform, padded))) {
+  // One result is written last in any case.
+  if (program.numOutputs() > 1)
+    at_once_ = std::make_unique<const Impl>(makePlan(program, uniform, padded, Writes::kAtOnce));
+}
 ExprEvaluator::~ExprEvaluator() = default;
 ExprEvaluator::ExprEvaluator(ExprEvaluator&&) noexcept = default;
 
@@ -154,17 +166,18 @@ void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
                                 " inputs and " + std::to_string(impl_->num_outputs) +
                                 " outputs; got " + std::to_string(inputs.size()) + " and " +
                                 std::to_string(outputs.size()) + ".");
+  const Impl& plan = at_once_ && at_once_->fits(inputs, outputs) ? *at_once_ : *impl_;
   Workspace workspace;
-  std::byte* scratch = workspace.get(static_cast<std::int64_t>(impl_->scratch_bytes));
-  const auto** bases = impl_->bindBases(inputs.data(), outputs.data(), scratch);
+  std::byte* scratch = workspace.get(static_cast<std::int64_t>(plan.scratch_bytes));
+  const auto** bases = plan.bindBases(inputs.data(), outputs.data(), scratch);
   for (std::int64_t row = 0; row < rows; ++row) {
     if (row > 0) {
       for (std::size_t i = 0; i < num_inputs; ++i) bases[i] = inputs[i] + row * row_bytes[i];
       for (std::size_t j = 0; j < outputs.size(); ++j)
         bases[num_inputs + j] = outputs[j] + row * row_bytes[num_inputs + j];
     }
-    for (const auto& s : impl_->uniform_steps) execute(s, bases, 1);
-    impl_->runAlong(bases, n, random);
+    for (const auto& s : plan.uniform_steps) execute(s, bases, 1);
+    plan.runAlong(bases, n, random);
     random.first += static_cast<std::uint64_t>(n);
   }
 }

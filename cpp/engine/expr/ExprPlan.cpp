@@ -16,9 +16,10 @@ using simd::blockType;
 /// Builds an evaluator's steps; lives for one construction.
 class Planner {
  public:
-  Planner(const ExprProgram& program, const std::vector<bool>& uniform, bool padded)
+  Planner(const ExprProgram& program, const std::vector<bool>& uniform, bool padded, Writes writes)
       : program_(program),
         padded_(padded),
+        at_once_(writes == Writes::kAtOnce),
         num_inputs_(program.numInputs()),
         num_values_(num_inputs_ + program.instructions().size()) {
     is_uniform_.assign(num_values_, false);
@@ -247,8 +248,11 @@ class Planner {
       }
       stores.push_back(d);
     }
-    first_store_ = steps_.size();
-    steps_.insert(steps_.end(), stores.begin(), stores.end());
+    for (const VirtualStep& store : stores) {
+      const bool early = at_once_ && store.step.kind == Kind::kStoreHalf;
+      const std::ptrdiff_t made = early ? writtenAt(store.args[0]) : -1;
+      steps_.insert(made < 0 ? steps_.end() : steps_.begin() + made + 1, store);
+    }
   }
 
   std::int32_t newValue() {
@@ -300,6 +304,7 @@ class Planner {
 
   void allocate(ExprPlan& plan) {
     const std::vector<bool> direct = writeDirectly();
+    plan.apart = writtenBeforeRead(direct);
     std::vector<ValueTraits> traits(num_values_);
     for (std::size_t v = 0; v < num_values_; ++v) {
       const auto number = static_cast<std::int32_t>(v);
@@ -334,24 +339,51 @@ class Planner {
   std::vector<bool> writeDirectly() {
     std::ptrdiff_t last_raw_read = -1;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      const auto& d = steps_[s];
-      const auto at = static_cast<std::ptrdiff_t>(s);
-      if (d.out >= 0 && d.args[0] < 0 && d.step.kind != Kind::kRandom) last_raw_read = at;
-      for (auto a : d.args)
-        if (a >= 0 && !isScalar(a) && !inSlot(a)) last_raw_read = at;
+      if (!inputsRead(steps_[s]).empty()) last_raw_read = static_cast<std::ptrdiff_t>(s);
     }
     std::vector<bool> direct(num_values_, false);
-    for (std::size_t s = first_store_; s < steps_.size(); ++s) {
-      auto& d = steps_[s];
+    for (auto& d : steps_) {
+      if (d.output < 0 || d.step.kind != Kind::kCopy) continue;
       const std::int32_t v = d.args[0];
-      if (d.step.kind != Kind::kCopy || !inSlot(v) || direct[index(v)]) continue;
-      if (writtenAt(v) < last_raw_read) continue;
+      if (!inSlot(v) || direct[index(v)]) continue;
+      if (!at_once_ && writtenAt(v) < last_raw_read) continue;
       direct[index(v)] = true;
       place_[index(v)] = outputPlace(d.output);
       d.output = -2;  // nothing left to do
     }
     std::erase_if(steps_, [](const VirtualStep& d) { return d.output == -2; });
     return direct;
+  }
+
+  /// Numbers of the inputs whose memory a step reads; of uniform ones nothing is written over.
+  std::vector<std::uint32_t> inputsRead(const VirtualStep& d) const {
+    std::vector<std::uint32_t> inputs;
+    if (d.out >= 0 && d.args[0] < 0 && d.step.kind != Kind::kRandom)
+      inputs.push_back(d.step.args[0].base);
+    for (const std::int32_t a : d.args) {
+      if (a >= 0 && !isScalar(a) && !inSlot(a)) inputs.push_back(static_cast<std::uint32_t>(a));
+    }
+    return inputs;
+  }
+
+  /// The pairs of an output and an input that is read after it is written.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> writtenBeforeRead(
+      const std::vector<bool>& direct) const {
+    std::vector<std::uint32_t> written;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    const auto first = static_cast<std::uint32_t>(num_inputs_);
+    for (const VirtualStep& d : steps_) {
+      for (const std::uint32_t input : inputsRead(d)) {
+        for (const std::uint32_t output : written) pairs.emplace_back(output, input);
+      }
+      if (d.output >= 0)
+        written.push_back(static_cast<std::uint32_t>(d.output));
+      else if (d.out >= 0 && direct[index(d.out)])
+        written.push_back(place_[index(d.out)].base - first);
+    }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    return pairs;
   }
 
   Place outputPlace(std::int32_t output) const {
@@ -437,6 +469,7 @@ class Planner {
 
   const ExprProgram& program_;
   bool padded_;
+  bool at_once_;
   std::size_t num_inputs_;
   std::size_t num_values_;
   std::vector<bool> is_uniform_, is_constant_;
@@ -452,16 +485,16 @@ class Planner {
   std::uint32_t base_ = 0;
   std::uint32_t constant_base_ = 0;
   std::size_t uniform_at_ = 0;
-  std::size_t first_store_ = 0;
   std::size_t num_slots_ = 0;
   std::size_t scratch_bytes_ = 0;
 };
 }  // namespace
 
-ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded) {
+ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded,
+                  Writes writes) {
   ExprPlan plan;
   const ExprProgram rotating = withRotations(program);
-  Planner(rotating, uniform, padded).plan(plan);
+  Planner(rotating, uniform, padded, writes).plan(plan);
   return plan;
 }
 

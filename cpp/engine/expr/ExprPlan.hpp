@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/expr/ExprProgram.hpp"
@@ -65,6 +66,8 @@ struct ExprPlan {
   std::vector<Step> steps;
   std::vector<Chain> chains;
   std::vector<std::uint64_t> constants;
+  /// (output, input) that must lie apart: the input is read after the output is written.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> apart;
   std::size_t scratch_bytes = 0;  ///< bases first, then uniform values, then registers
   std::size_t num_slots = 0;
 
@@ -73,10 +76,16 @@ struct ExprPlan {
   std::size_t numBases() const { return num_inputs + num_outputs + 2; }
 };
 
+/// When a result is written to its output.
+enum class Writes {
+  kAfterReads,  ///< when no input is read any more: an output may be any input's memory
+  kAtOnce       ///< where it is made: the outputs and inputs in `apart` must be different memory
+};
+
 /// Uniform values apart, constants folded, cheap operations in chains, few blocks of registers,
-/// results written to their output directly where no input is read after.
-ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform,
-                  bool padded = false);
+/// results written to their output without a copy where `writes` lets them.
+ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded = false,
+                  Writes writes = Writes::kAfterReads);
 
 /// Runs one step, neither kChain nor kRandom, on n elements.
 void execute(const Step& step, const std::byte* const* bases, std::int64_t n);

@@ -145,6 +145,7 @@ class ExprEvaluator {
  private:
   struct Impl;
   std::unique_ptr<const Impl> impl_;
+  std::unique_ptr<const Impl> at_once_;  ///< for `run`, where memory lies apart; null: never
 };
 
 }  // namespace ipujax::engine::expr
