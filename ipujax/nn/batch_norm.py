@@ -15,6 +15,7 @@ from ipujax.api.replicas import AxisName, resolve
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.nn.group_norm import is_stable
+from ipujax.ops.definition import Op
 
 jax_compat.hide_frames(__file__)
 
@@ -29,6 +30,44 @@ class BatchNormState(NamedTuple):
 
     mean: jax.Array
     variance: jax.Array
+
+
+def _wide(x: jax.Array) -> jax.Array:
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+def _along(vector: jax.Array, x: jax.Array, axis: int) -> jax.Array:
+    """[C] beside x."""
+    return vector.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+
+
+def _all_but(x: jax.Array, axis: int) -> tuple[int, ...]:
+    return tuple(d for d in range(x.ndim) if d != axis)
+
+
+def _plain(x: jax.Array, *vectors: jax.Array, axis: int) -> jax.Array:
+    mean, inverse, gamma, beta = (_along(v.astype(x.dtype), x, axis) for v in vectors)
+    return (x - mean) * inverse * gamma + beta
+
+
+def _vjp(operands: Any, _: Any, cotangents: Any, *, axis: int) -> tuple[jax.Array, ...]:
+    """From two sums over the batch: that of products serves gamma and the deviation."""
+    x, mean, inverse, gamma, beta = operands
+    dy = _wide(cotangents[0])
+    centred = _wide(x) - _wide(_along(mean.astype(x.dtype), x, axis))
+    sums, products = (jnp.sum(each, _all_but(x, axis)) for each in (dy, dy * centred))
+    scale = _wide(gamma) * inverse
+    return (
+        (dy * _along(scale, x, axis)).astype(x.dtype),
+        (-sums * scale).astype(mean.dtype),
+        (products * _wide(gamma)).astype(inverse.dtype),
+        (products * inverse).astype(gamma.dtype),
+        sums.astype(beta.dtype),
+    )
+
+
+#: x, and [C] of means, of 1 / deviation, gamma and beta.
+NORMALISE = Op("batch_normalise", _plain, vjp=_vjp, fused=True)
 
 
 def batch_norm_init(channels: int) -> BatchNormState:
@@ -107,9 +146,6 @@ def batch_norm(
     """
     x = jnp.asarray(x)
     axis = _check(x, state, (gamma, beta), channels_axis, epsilon, momentum)
-    shape = [1] * x.ndim
-    shape[axis] = x.shape[axis]
-    dims = tuple(d for d in range(x.ndim) if d != axis)
     replicas = 1
     size = _group_size(replica_group_size)
     if size != 1:
@@ -121,17 +157,16 @@ def batch_norm(
     if training and x.size:
         stable = is_stable(use_stable_statistics)
         count = replicas * (x.size // x.shape[axis])
-        mean, variance = _statistics(x, dims, shape, stable, over_replicas)
+        mean, variance = _statistics(x, axis, stable, over_replicas)
         state = _moved(state, mean, variance * (count / max(count - 1, 1)), momentum)
     else:
         mean, variance = state
     inverse = lax.rsqrt(variance + epsilon)
-    whitened = (x - mean.astype(x.dtype).reshape(shape)) * inverse.astype(x.dtype).reshape(shape)
-    if gamma is not None:
-        whitened = whitened * jnp.asarray(gamma, x.dtype).reshape(shape)
-    if beta is not None:
-        whitened = whitened + jnp.asarray(beta, x.dtype).reshape(shape)
-    return whitened, state
+    vectors = (
+        jnp.full(x.shape[axis], default, x.dtype) if v is None else jnp.asarray(v, x.dtype)
+        for v, default in ((gamma, 1), (beta, 0))
+    )
+    return NORMALISE(x, mean, inverse, *vectors, axis=axis), state
 
 
 def _group_size(given: int | Literal["option"] | None) -> int | None:
@@ -141,12 +176,12 @@ def _group_size(given: int | Literal["option"] | None) -> int | None:
 
 
 def _statistics(
-    x: jax.Array, dims: tuple[int, ...], shape: list[int], stable: bool, over_replicas: Any
+    x: jax.Array, axis: int, stable: bool, over_replicas: Any
 ) -> tuple[jax.Array, jax.Array]:
-    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    wide, dims = _wide(x), _all_but(x, axis)
     if stable:
         mean = over_replicas(jnp.mean(wide, dims))
-        return mean, over_replicas(jnp.mean(jnp.square(wide - mean.reshape(shape)), dims))
+        return mean, over_replicas(jnp.mean(jnp.square(wide - _along(mean, x, axis)), dims))
     mean, squares = over_replicas((jnp.mean(wide, dims), jnp.mean(jnp.square(wide), dims)))
     return mean, jnp.maximum(squares - jnp.square(mean), 0)
 

@@ -85,9 +85,8 @@ struct ExprEvaluator::Impl : ExprPlan {
   /// Whether the memory that must lie apart does. An output is an input's very memory or overlaps
   /// none of it.
   bool fits(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) const {
-    return std::ranges::none_of(apart, [&](const auto& pair) {
-      return outputs[pair.first] == inputs[pair.second];
-    });
+    return std::ranges::none_of(
+        apart, [&](const auto& pair) { return outputs[pair.first] == inputs[pair.second]; });
   }
 
   void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
