@@ -32,6 +32,8 @@ constexpr LinkRow kFloatLinks[] = {
     {Op::kNegate, unary(Link::kNegate)},
     {Op::kSquare, unary(Link::kSquare)},
     {Op::kInverse, unary(Link::kInverse)},
+    {Op::kSqrt, unary(Link::kSquareRoot)},
+    {Op::kRsqrt, unary(Link::kInverseSquareRoot)},
     {Op::kRoundToBFloat16, unary(Link::kRoundToBFloat16)},
     {Op::kAdd, commutative(Link::kAdd)},
     {Op::kSubtract, {Link::kSubtract, Link::kSubtractFrom, {}}},
