@@ -29,6 +29,13 @@ enum class Link : std::uint8_t {
   kInverse,
   kSquareRoot,
   kInverseSquareRoot,
+  kRelu,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kTanh,
+  kSigmoid,
   kAdd,
   kSubtract,      ///< acc - a
   kSubtractFrom,  ///< a - acc

@@ -43,8 +43,8 @@ IPUJAX_INLINE void storeMask(std::byte* to, Int mask) {
                    _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)(mask & 1)));
 #elif defined(__AVX2__)
   const __m256i bits = (__m256i)(mask & 1);
-  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(bits),
-                                        _mm256_extracti128_si256(bits, 1));
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
 #else
   store(to, __builtin_convertvector(mask & 1, Byte));
@@ -115,6 +115,26 @@ IPUJAX_INLINE UInt rotateLeft(UInt x, UInt bits) {
 #endif
 }
 
+/// a > b ? a : b, and a < b ? a : b: what the instructions do.
+IPUJAX_INLINE Float larger(Float a, Float b) {
+#if defined(__AVX512F__)
+  return (Float)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Float)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+IPUJAX_INLINE Float smaller(Float a, Float b) {
+#if defined(__AVX512F__)
+  return (Float)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Float)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
 // Of equal operands only zeros differ: the larger is the one without a sign.
 IPUJAX_INLINE Float maximum(Float a, Float b) {
   const Float zeros = (Float)((Int)a & (Int)b);
@@ -166,15 +186,14 @@ struct Strip {
   template <int>
   using Vector = Float;
   struct Code {
-    void (*run)(const ChainLink*, std::byte* const* memory, const Code* codes, std::int64_t at,
+    void (*run)(const ChainLink*, const Code* codes, std::byte* const* memory, std::int64_t at,
                 Vector<kIndex>...);
   };
-
   /// F: what the link does to vector i of the accumulator. Form 1 stores, 2 loads, 3 does both;
   /// kTested is whatever the link says, for narrow strips, which need not be as fast.
   static constexpr int kTested = 4;
   template <class F, int kForm>
-  static void run(const ChainLink* link, std::byte* const* memory, const Code* codes,
+  static void run(const ChainLink* link, const Code* codes, std::byte* const* memory,
                   std::int64_t at, Vector<kIndex>... v) {
     const Operands operands{memory[link->a], memory[link->b], at};
     const std::byte* from = memory[link->from] + at * 4;
@@ -186,12 +205,36 @@ struct Strip {
     if (loads) ((v = load<Float>(from + kIndex * kBytes)), ...);
     (F{}(v, operands, kIndex), ...);
     if (stores) (store(to + kIndex * kBytes, v), ...);
-    return code.run(next, memory, codes, at, v...);
+    return code.run(next, codes, memory, at, v...);
   }
-  static void end(const ChainLink*, std::byte* const*, const Code*, std::int64_t,
+  static void end(const ChainLink*, const Code*, std::byte* const*, std::int64_t,
                   Vector<kIndex>...) {}
 
+  template <class F>
+  static IPUJAX_FN Float each(Float v) {
+    alignas(kBytes) float x[kLanes];
+    store(x, v);
+    IPUJAX_IVDEP
+    for (int k = 0; k < kLanes; ++k) x[k] = F{}(x[k]);
+    return load<Float>(x);
+  }
+
+  /// F on each element of the accumulator, in a loop that compilers vectorise.
+  template <class F>
+  static void runFunction(const ChainLink* link, const Code* codes, std::byte* const* memory,
+                          std::int64_t at, Vector<kIndex>... v) {
+    if (link->loads()) ((v = load<Float>(memory[link->from] + at * 4 + kIndex * kBytes)), ...);
+    ((v = each<F>(v)), ...);
+    if (link->stores()) (store(memory[link->to] + at * 4 + kIndex * kBytes, v), ...);
+    return codes[link[1].code].run(link + 1, codes, memory, at, v...);
+  }
+
   using Codes = std::array<Code, kNumLinkCodes>;
+  template <class F>
+  static constexpr void putFunction(Codes& codes, F, Link link) {
+    Code* forms = &codes[ChainLink::codeOf(link, Source::kMemory)];
+    for (int form = 0; form < 4; ++form) forms[form] = {runFunction<F>};
+  }
   template <class F>
   static constexpr void put(Codes& codes, F, Link link, Source a, Source b = Source::kMemory) {
     Code* forms = &codes[ChainLink::codeOf(link, a, b)];
@@ -226,6 +269,9 @@ struct Strip {
   VECTORS(                          \
       Name, x = (Float)[](V x, V y) \
                 IPUJAX_FN { return expression; }((V)x, o.vector<kSource, V>(o.a, i)))
+#define FUNCTION(Name, expression) \
+  putFunction(                     \
+      codes, [](float a) IPUJAX_FN { return expression; }, Link::Name);
 #define SELECT(Name, second, ...)               \
   FROM_BOTH(Name, kMemory, second, __VA_ARGS__) \
   FROM_BOTH(Name, kScalar, second, __VA_ARGS__)
@@ -258,6 +304,13 @@ struct Strip {
     UNARY(kInverse, 1.0f / x)
     UNARY(kSquareRoot, squareRoot(x))
     UNARY(kInverseSquareRoot, 1.0f / squareRoot(x))
+    UNARY(kRelu, larger(Float{}, x))
+    FUNCTION(kExp, expFloat(a))
+    FUNCTION(kExpm1, expm1Float(a))
+    FUNCTION(kLog, logFloat(a))
+    FUNCTION(kLog1p, log1pFloat(a))
+    FUNCTION(kTanh, tanhFloat(a))
+    FUNCTION(kSigmoid, sigmoidFloat(a))
     BINARY(kAdd, Float, x + y)
     BINARY(kSubtract, Float, x - y)
     BINARY(kSubtractFrom, Float, y - x)
@@ -266,9 +319,9 @@ struct Strip {
     BINARY(kDivideInto, Float, y / x)
     BINARY(kMaximum, Float, maximum(x, y))
     BINARY(kMinimum, Float, minimum(x, y))
-    BINARY(kMaximumOfNumber, Float, y > x ? y : x)
-    BINARY(kMinimumOfNumber, Float, y < x ? y : x)
-    BINARY(kMaximumOfZero, Float, (y > x ? y : x) + 0.0f)  // -0 becomes +0
+    BINARY(kMaximumOfNumber, Float, larger(y, x))
+    BINARY(kMinimumOfNumber, Float, smaller(y, x))
+    BINARY(kMaximumOfZero, Float, larger(y, x) + 0.0f)  // -0 becomes +0
     BINARY(kEqual, Float, x == y)
     BINARY(kNotEqual, Float, x != y)
     BINARY(kLess, Float, x < y)
@@ -327,6 +380,7 @@ struct Strip {
 #undef FROM_BOTH
 #undef FROM
 #undef SELECT
+#undef FUNCTION
 #undef OPERAND
 #undef SELECTED
 #undef SELECTED_TRUE
@@ -348,7 +402,7 @@ std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte* cons
   using S = Strip<kIndex...>;
   const auto* codes = kCodes<S>.data();
   for (; at + S::kElements <= n; at += S::kElements)
-    codes[links->code].run(links, memory, codes, at, (static_cast<void>(kIndex), Float{})...);
+    codes[links->code].run(links, codes, memory, at, (static_cast<void>(kIndex), Float{})...);
   return at;
 }
 }  // namespace
