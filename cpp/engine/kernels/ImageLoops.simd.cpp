@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/simd/Registers.hpp"
 #include "engine/simd/VectorOps.hpp"
-#if defined(__AVX512F__)
+#if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
@@ -26,15 +27,10 @@ struct Tiled {
   alignas(64) float scales[kValues];
 };
 
-#if defined(__AVX512F__)
-using Floats = float __attribute__((vector_size(64)));
-using Ints = std::int32_t __attribute__((vector_size(64)));
-
-/// Four pixels of four channels: the fourth of each is 0.
-template <class V>
-inline V spread(V x) {
-  return __builtin_shufflevector(x, V{}, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10, 11, 16);
-}
+constexpr int kLanes = simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes / 4;
+constexpr int kPerVector = kLanes / 4;  // pixels of four channels
+using Floats = float __attribute__((vector_size(kLanes * 4)));
+using Ints = std::int32_t __attribute__((vector_size(kLanes * 4)));
 
 template <class V, class T>
 inline V load(const T* from) {
@@ -43,56 +39,73 @@ inline V load(const T* from) {
   return v;
 }
 
-inline Floats roundedToHalf(Floats x) {
-  return (Floats)_mm512_maskz_cvtph_ps(
-      0xffff, _mm512_maskz_cvtps_ph(0xffff, (__m512)x, _MM_FROUND_TO_NEAREST_INT));
+/// Pixels of three channels as ones of four, the fourth of which is anything.
+inline Floats spread(Floats x) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(x, x, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
+#elif defined(__AVX2__)
+  return __builtin_shufflevector(x, x, 0, 1, 2, 2, 3, 4, 5, 5);
+#else
+  return x;
+#endif
 }
 
-/// The scales of four pixels.
-struct Four {
-  explicit Four(const ChannelScales& by) {
-    for (int i = 0; i < 16; ++i) {
+/// The scales of a vector of pixels.
+struct PixelScales {
+  explicit PixelScales(const ChannelScales& by) {
+    for (int i = 0; i < kLanes; ++i) {
       offsets[i] = i % 4 < 3 ? by.offsets[i % 4] : 0;
-      scales[i] = i % 4 < 3 ? by.scales[i % 4] : 0;
+      scales[i] = i % 4 < 3 ? by.scales[i % 4] : 1;
       channels[i] = i % 4 < 3 ? -1 : 0;
     }
   }
+  Floats kept(Floats x) const { return (Floats)((Ints)x & channels); }
   Floats offsets, scales;
   Ints channels;
 };
 
-/// Four pixels at a time, as long as 16 values can be read. Returns how many are done.
+/// A vector of pixels at a time, as long as a vector of values can be read. Returns how many are
+/// done.
 inline std::int64_t inRegisters(const float* in, float* out, std::int64_t pixels,
                                 const ChannelScales& by) {
-  const Four four(by);
+  const PixelScales all(by);
   std::int64_t at = 0;
-  for (; 3 * at + 16 <= 3 * pixels; at += 4) {
+  for (; 3 * at + kLanes <= 3 * pixels; at += kPerVector) {
     const Floats x = spread(load<Floats>(in + 3 * at));
-    const Floats y = (x * by.scale - four.offsets) * four.scales;
-    const Ints kept = (Ints)y & four.channels;
-    __builtin_memcpy(out + 4 * at, &kept, sizeof kept);
+    const Floats y = all.kept((x * by.scale - all.offsets) * all.scales);
+    __builtin_memcpy(out + 4 * at, &y, sizeof y);
   }
   return at;
 }
 
+#if defined(__F16C__)
+#if defined(__AVX512F__)
+using Halves = __m256i;
+inline Floats widened(Halves x) { return (Floats)_mm512_maskz_cvtph_ps(0xffff, x); }
+inline Halves narrowed(Floats x) {
+  return _mm512_maskz_cvtps_ph(0xffff, (__m512)x, _MM_FROUND_TO_NEAREST_INT);
+}
+#else
+using Halves = __m128i;
+inline Floats widened(Halves x) { return (Floats)_mm256_cvtph_ps(x); }
+inline Halves narrowed(Floats x) { return _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT); }
+#endif
+
 inline std::int64_t inRegisters(const std::uint16_t* in, std::uint16_t* out, std::int64_t pixels,
                                 const ChannelScales& by) {
-  using Halves = std::uint16_t __attribute__((vector_size(32)));
-  const Four four(by);
+  const auto rounded = [](Floats x) { return widened(narrowed(x)); };
+  const PixelScales all(by);
   std::int64_t at = 0;
-  for (; 3 * at + 16 <= 3 * pixels; at += 4) {
-    const auto x = (__m256i)spread(load<Halves>(in + 3 * at));
-    const Floats scaled = roundedToHalf((Floats)_mm512_maskz_cvtph_ps(0xffff, x) * by.scale);
-    const Floats y = roundedToHalf(scaled - four.offsets) * four.scales;
-    const __m512 kept = (__m512)((Ints)y & four.channels);
-    const __m256i made = _mm512_maskz_cvtps_ph(0xffff, kept, _MM_FROUND_TO_NEAREST_INT);
-    __builtin_memcpy(out + 4 * at, &made, sizeof made);
+  for (; 3 * at + kLanes <= 3 * pixels; at += kPerVector) {
+    const Floats x = rounded(spread(widened(load<Halves>(in + 3 * at))) * by.scale);
+    const Halves y = narrowed(all.kept(rounded(x - all.offsets) * all.scales));
+    __builtin_memcpy(out + 4 * at, &y, sizeof y);
   }
   return at;
 }
 #else
-template <class In, class Out>
-inline std::int64_t inRegisters(const In*, Out*, std::int64_t, const ChannelScales&) {
+inline std::int64_t inRegisters(const std::uint16_t*, std::uint16_t*, std::int64_t,
+                                const ChannelScales&) {
   return 0;
 }
 #endif

@@ -23,32 +23,32 @@ struct Constants {
   }
   static constexpr int kMinExponent = kFraction == 3 ? -7 : -15;
   static constexpr int kCut = 23 - kFraction;  ///< bits of a float's fraction that go
-  static constexpr std::uint32_t kRebase = static_cast<std::uint32_t>(126 + kMinExponent)
-                                           << kFraction;
+  static constexpr std::int32_t kRebase = (126 + kMinExponent) << kFraction;
   /// Added to what is below the normal numbers, it leaves the rounded units in the lowest bits.
   static constexpr std::uint32_t kMagic =
       static_cast<std::uint32_t>(127 + 23 + kMinExponent - kFraction) << 23;
-  static constexpr std::uint32_t kLeastNormal = static_cast<std::uint32_t>(127 + kMinExponent)
-                                                << 23;
+  static constexpr std::int32_t kLeastNormal = (127 + kMinExponent) << 23;
   float largest, down, up;
 };
 
+/// Magnitudes are compared as signed integers, which CPUs have an instruction for.
 template <int kFraction>
-inline std::uint8_t toByte(float x, const Constants<kFraction>& c, std::uint32_t too_large) {
+inline std::uint8_t toByte(float x, const Constants<kFraction>& c, std::int32_t too_large) {
   using C = Constants<kFraction>;
-  const std::uint32_t sign = (math::bitsOf(x) >> 24) & 0x80u;
+  const auto magnitude = static_cast<std::int32_t>(math::bitsOf(x) & 0x7fffffffu);
+  const auto sign = static_cast<std::int32_t>((math::bitsOf(x) >> 24) & 0x80u);
   const float scaled = math::absOf(x) * c.down;
   const std::uint32_t bits = math::bitsOf(scaled);
   const std::uint32_t half = (1u << (C::kCut - 1)) - 1u + ((bits >> C::kCut) & 1u);
-  const std::uint32_t normal = ((bits + half) >> C::kCut) - C::kRebase;
-  const std::uint32_t small = math::bitsOf(scaled + math::floatOf(C::kMagic)) - C::kMagic;
-  std::uint32_t made = bits < C::kLeastNormal ? small : normal;
-  made = made == 0 ? 0 : made | sign;
+  const std::int32_t normal = static_cast<std::int32_t>((bits + half) >> C::kCut) - C::kRebase;
+  const auto small =
+      static_cast<std::int32_t>(math::bitsOf(scaled + math::floatOf(C::kMagic)) - C::kMagic);
+  std::int32_t made = static_cast<std::int32_t>(bits) < C::kLeastNormal ? small : normal;
   // The largest number is 0x7f: what rounds beyond it has more bits.
-  const bool is_large = scaled > c.largest && ((bits + half) >> C::kCut) - C::kRebase > 0x7fu;
-  made = is_large ? (too_large == kQuarterNan ? too_large : too_large | sign) : made;
-  return static_cast<std::uint8_t>((math::bitsOf(x) & 0x7fffffffu) >= 0x7f800000u ? kQuarterNan
-                                                                                  : made);
+  made = made > 0x7f ? too_large : made;
+  // Zero has no sign; neither has NaN, which a sign alone would be.
+  made = (made & 0x7f) == 0 ? made : made | sign;
+  return static_cast<std::uint8_t>(magnitude >= 0x7f800000 ? kQuarterNan : made);
 }
 
 template <int kFraction>
@@ -73,7 +73,7 @@ inline void withFraction(std::uint8_t metadata, Fill fill) {
 
 void fromFloats(const float* in, std::uint8_t* out, std::int64_t n, std::uint8_t metadata,
                 bool nan) {
-  const std::uint32_t too_large = nan ? kQuarterNan : 0x7f;
+  const std::int32_t too_large = nan ? kQuarterNan : 0x7f;
   withFraction(metadata, [&](auto constants) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = toByte(in[i], constants, too_large);
   });

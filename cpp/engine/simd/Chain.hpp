@@ -27,6 +27,15 @@ enum class Link : std::uint8_t {
   kNegate,
   kSquare,
   kInverse,
+  kSquareRoot,
+  kInverseSquareRoot,
+  kRelu,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kTanh,
+  kSigmoid,
   kAdd,
   kSubtract,      ///< acc - a
   kSubtractFrom,  ///< a - acc
@@ -84,10 +93,11 @@ enum class Link : std::uint8_t {
   kAndMask,
   kOrMask,
   kXorMask,
+  kEnd,  ///< the last link of every chain
+  // with a second operand
   kSelect,       ///< acc is the mask: acc ? a : b
   kSelectTrue,   ///< b is the mask: b ? acc : a
   kSelectFalse,  ///< b is the mask: b ? a : acc
-  kEnd,          ///< the last link of every chain
 };
 
 /// Links that do an operation of one or two operands, by the operand that is the accumulator.
@@ -104,8 +114,11 @@ enum class Source : std::uint8_t {
   kScalar,    ///< one element in memory holds for all
   kKeptMask,  ///< a mask kept as it is in the accumulator
 };
+constexpr int kNumSources = 3;
 constexpr std::size_t kMostKept = 8;
-constexpr std::size_t kKeptBytes = 8 * 64;  ///< of a strip, on any CPU
+/// Elements between which the pointers of a chain stand still; of these, kept vectors are kept.
+constexpr std::int64_t kStretch = 512;
+constexpr std::size_t kKeptBytes = kStretch * 4;
 
 struct ChainOperand {
   Source source = Source::kMemory;
@@ -115,20 +128,23 @@ struct ChainOperand {
 /// most loads and stores need no link of their own.
 struct ChainLink {
   explicit ChainLink(Link link, ChainOperand first = {}, ChainOperand second = {})
-      : code(codeOf(link, first.source)),
+      : link(link),
+        code(codeOf(link, first.source, second.source)),
         a(first.number),
-        b(second.number),
-        b_source(second.source) {}
+        b(second.number) {}
   /// Of a link that neither loads nor stores; those that do follow: 1 stores, 2 loads, 3 both.
-  static constexpr std::uint16_t codeOf(Link link, Source a) {
-    return static_cast<std::uint16_t>((static_cast<int>(link) * 3 + static_cast<int>(a)) * 4);
+  static constexpr std::uint16_t codeOf(Link link, Source a, Source b = Source::kMemory) {
+    constexpr int kOfOne = static_cast<int>(Link::kSelect);  // those of two operands come after it
+    const int number = static_cast<int>(link);
+    const int row = number < kOfOne ? number : number + (number - kOfOne) * (kNumSources - 1);
+    const int second = number < kOfOne ? 0 : static_cast<int>(b);
+    return static_cast<std::uint16_t>(((row + second) * kNumSources + static_cast<int>(a)) * 4);
   }
-  Link link() const { return static_cast<Link>(code / 12); }
   bool loads() const { return (code & 2u) != 0; }
   bool stores() const { return (code & 1u) != 0; }
   /// Does nothing but load vectors from memory.
   bool isLoad() const { return code == codeOf(Link::kLoad, Source::kMemory); }
-  bool isStore() const { return link() >= Link::kStore && link() <= Link::kStoreHalf; }
+  bool isStore() const { return link >= Link::kStore && link <= Link::kStoreHalf; }
   /// An operation first does what `load` does.
   void loadFirst(const ChainLink& load) {
     code |= 2u;
@@ -140,11 +156,13 @@ struct ChainLink {
     to = memory;
   }
 
+  Link link;
   std::uint16_t code;
   std::uint8_t a, b;  ///< numbers of memory, as are the last two
-  Source b_source;
   std::uint8_t from = 0, to = 0;
 };
+constexpr std::size_t kNumLinkCodes =
+    ChainLink::codeOf(Link::kSelectFalse, Source::kKeptMask, Source::kKeptMask) + 4;
 
 /// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves each of the
 /// `num_memory` pointers on by n times its `steps`, the bytes of an element or 0.

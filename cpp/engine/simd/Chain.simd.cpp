@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kBytes = kRegisterBytes;
 constexpr int kLanes = kBytes / 4;
-static_assert(8 * kBytes <= kKeptBytes);
 using Float = float __attribute__((vector_size(kBytes)));
 using Int = std::int32_t __attribute__((vector_size(kBytes)));
 using UInt = std::uint32_t __attribute__((vector_size(kBytes)));
@@ -37,8 +36,19 @@ IPUJAX_INLINE void store(T* to, V v) {
 IPUJAX_INLINE Int loadMask(const std::byte* from) {
   return __builtin_convertvector(load<Byte>(from), Int) != 0;
 }
+/// A byte, 0 or 1, of each lane.
 IPUJAX_INLINE void storeMask(std::byte* to, Int mask) {
+#if defined(__AVX512F__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)(mask & 1)));
+#elif defined(__AVX2__)
+  const __m256i bits = (__m256i)(mask & 1);
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
+#else
   store(to, __builtin_convertvector(mask & 1, Byte));
+#endif
 }
 
 IPUJAX_INLINE Float loadHalf(const std::byte* from) {
@@ -86,11 +96,42 @@ IPUJAX_INLINE Float roundToBFloat16(Float v) {
   return (Float)(v != v ? nan : rounded);
 }
 
+IPUJAX_INLINE Float squareRoot(Float v) {
+#if defined(__AVX512F__)
+  return (Float)_mm512_maskz_sqrt_ps(0xffff, (__m512)v);
+#elif defined(__AVX2__)
+  return (Float)_mm256_sqrt_ps((__m256)v);
+#else
+  for (int i = 0; i < kLanes; ++i) v[i] = __builtin_sqrtf(v[i]);
+  return v;
+#endif
+}
+
 IPUJAX_INLINE UInt rotateLeft(UInt x, UInt bits) {
 #if defined(__AVX512F__)
   return (UInt)_mm512_maskz_rolv_epi32(0xffff, (__m512i)x, (__m512i)bits);
 #else
   return (x << bits) | (x >> ((32u - bits) & 31u));
+#endif
+}
+
+/// a > b ? a : b, and a < b ? a : b: what the instructions do.
+IPUJAX_INLINE Float larger(Float a, Float b) {
+#if defined(__AVX512F__)
+  return (Float)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Float)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+IPUJAX_INLINE Float smaller(Float a, Float b) {
+#if defined(__AVX512F__)
+  return (Float)_mm512_maskz_min_ps(0xffff, (__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  return (Float)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+  return a < b ? a : b;
 #endif
 }
 
@@ -104,33 +145,34 @@ IPUJAX_INLINE Float minimum(Float a, Float b) {
   return ((a != a) | (a < b)) ? a : (a == b ? zeros : b);
 }
 
-/// Where a link's operands are, for one strip.
+IPUJAX_INLINE Float choose(Int mask, Float a, Float b) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return (Float)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);  // by signs
+#else
+  return mask ? a : b;
+#endif
+}
+
+/// Where a link's operands are, for one strip: `at` elements from the stretch's first.
 struct Operands {
   const std::byte *a, *b;
-  Source b_source;
+  std::int64_t at;
 
   template <Source kSource, class V>
-  static IPUJAX_FN V vector(const std::byte* from, int i) {
-    if constexpr (kSource == Source::kMemory) return load<V>(from + i * kBytes);
+  IPUJAX_FN V vector(const std::byte* from, int i) const {
+    if constexpr (kSource == Source::kMemory) return load<V>(from + at * 4 + i * kBytes);
     std::uint32_t bits;  // as integers: adding -0.0 to zeros would lose the sign
     __builtin_memcpy(&bits, from, 4);
     return (V)(UInt{} + bits);
   }
   template <Source kSource>
-  static IPUJAX_FN Int mask(const std::byte* from, int i) {
-    if constexpr (kSource == Source::kKeptMask) return load<Int>(from + i * kBytes);
-    if constexpr (kSource == Source::kMemory) return loadMask(from + i * kLanes);
+  IPUJAX_FN Int mask(const std::byte* from, int i) const {
+    if constexpr (kSource == Source::kKeptMask) return load<Int>(from + at * 4 + i * kBytes);
+    if constexpr (kSource == Source::kMemory) return loadMask(from + at + i * kLanes);
     return Int{} - static_cast<std::int32_t>(*from != std::byte{0});
   }
-  // The second operand's source is not part of the code.
-  IPUJAX_FN Float vectorOfB(int i) const {
-    return b_source == Source::kScalar ? vector<Source::kScalar, Float>(b, i)
-                                       : vector<Source::kMemory, Float>(b, i);
-  }
-  IPUJAX_FN Int maskOfB(int i) const {
-    if (b_source == Source::kScalar) return mask<Source::kScalar>(b, i);
-    if (b_source == Source::kKeptMask) return mask<Source::kKeptMask>(b, i);
-    return mask<Source::kMemory>(b, i);
+  IPUJAX_FN std::byte* halfOfA(int i) const {
+    return const_cast<std::byte*>(a) + at * 2 + i * kLanes * 2;
   }
 };
 
@@ -144,18 +186,18 @@ struct Strip {
   template <int>
   using Vector = Float;
   struct Code {
-    void (*run)(const ChainLink*, std::byte* const* memory, const Code* codes, Vector<kIndex>...);
+    void (*run)(const ChainLink*, const Code* codes, std::byte* const* memory, std::int64_t at,
+                Vector<kIndex>...);
   };
-
   /// F: what the link does to vector i of the accumulator. Form 1 stores, 2 loads, 3 does both;
   /// kTested is whatever the link says, for narrow strips, which need not be as fast.
   static constexpr int kTested = 4;
   template <class F, int kForm>
-  static void run(const ChainLink* link, std::byte* const* memory, const Code* codes,
-                  Vector<kIndex>... v) {
-    const Operands operands{memory[link->a], memory[link->b], link->b_source};
-    const std::byte* from = memory[link->from];
-    std::byte* to = memory[link->to];
+  static void run(const ChainLink* link, const Code* codes, std::byte* const* memory,
+                  std::int64_t at, Vector<kIndex>... v) {
+    const Operands operands{memory[link->a], memory[link->b], at};
+    const std::byte* from = memory[link->from] + at * 4;
+    std::byte* to = memory[link->to] + at * 4;
     const ChainLink* next = link + 1;
     const Code code = codes[next->code];
     const bool loads = kForm == kTested ? link->loads() : (kForm & 2) != 0;
@@ -163,14 +205,39 @@ struct Strip {
     if (loads) ((v = load<Float>(from + kIndex * kBytes)), ...);
     (F{}(v, operands, kIndex), ...);
     if (stores) (store(to + kIndex * kBytes, v), ...);
-    return code.run(next, memory, codes, v...);
+    return code.run(next, codes, memory, at, v...);
   }
-  static void end(const ChainLink*, std::byte* const*, const Code*, Vector<kIndex>...) {}
+  static void end(const ChainLink*, const Code*, std::byte* const*, std::int64_t,
+                  Vector<kIndex>...) {}
 
-  using Codes = std::array<Code, ChainLink::codeOf(Link::kEnd, Source::kMemory) + 1>;
   template <class F>
-  static constexpr void put(Codes& codes, F, Link link, Source a = Source::kMemory) {
-    Code* forms = &codes[ChainLink::codeOf(link, a)];
+  static IPUJAX_FN Float each(Float v) {
+    alignas(kBytes) float x[kLanes];
+    store(x, v);
+    IPUJAX_IVDEP
+    for (int k = 0; k < kLanes; ++k) x[k] = F{}(x[k]);
+    return load<Float>(x);
+  }
+
+  /// F on each element of the accumulator, in a loop that compilers vectorise.
+  template <class F>
+  static void runFunction(const ChainLink* link, const Code* codes, std::byte* const* memory,
+                          std::int64_t at, Vector<kIndex>... v) {
+    if (link->loads()) ((v = load<Float>(memory[link->from] + at * 4 + kIndex * kBytes)), ...);
+    ((v = each<F>(v)), ...);
+    if (link->stores()) (store(memory[link->to] + at * 4 + kIndex * kBytes, v), ...);
+    return codes[link[1].code].run(link + 1, codes, memory, at, v...);
+  }
+
+  using Codes = std::array<Code, kNumLinkCodes>;
+  template <class F>
+  static constexpr void putFunction(Codes& codes, F, Link link) {
+    Code* forms = &codes[ChainLink::codeOf(link, Source::kMemory)];
+    for (int form = 0; form < 4; ++form) forms[form] = {runFunction<F>};
+  }
+  template <class F>
+  static constexpr void put(Codes& codes, F, Link link, Source a, Source b = Source::kMemory) {
+    Code* forms = &codes[ChainLink::codeOf(link, a, b)];
     if constexpr (sizeof...(kIndex) < 8) {
       for (int form = 0; form < 4; ++form) forms[form] = {run<F, kTested>};
     } else {
@@ -183,15 +250,17 @@ struct Strip {
 
 // A statement on vector i of the accumulator, x, with operands o. Others: expressions of x and the
 // link's operand, y; or of x alone.
-#define FROM(Name, source, ...)                                                                 \
+#define FROM_BOTH(Name, source, second, ...)                                                    \
   put(                                                                                          \
       codes,                                                                                    \
       []([[maybe_unused]] Float& x, [[maybe_unused]] const Operands& o, [[maybe_unused]] int i) \
           IPUJAX_FN {                                                                           \
             [[maybe_unused]] constexpr Source kSource = Source::source;                         \
+            [[maybe_unused]] constexpr Source kSecond = Source::second;                         \
             __VA_ARGS__;                                                                        \
           },                                                                                    \
-      Link::Name, Source::source);
+      Link::Name, Source::source, Source::second);
+#define FROM(Name, source, ...) FROM_BOTH(Name, source, kMemory, __VA_ARGS__)
 #define UNARY(Name, expression) FROM(Name, kMemory, x = (Float)(expression))
 #define VECTORS(Name, ...)         \
   FROM(Name, kMemory, __VA_ARGS__) \
@@ -200,6 +269,12 @@ struct Strip {
   VECTORS(                          \
       Name, x = (Float)[](V x, V y) \
                 IPUJAX_FN { return expression; }((V)x, o.vector<kSource, V>(o.a, i)))
+#define FUNCTION(Name, expression) \
+  putFunction(                     \
+      codes, [](float a) IPUJAX_FN { return expression; }, Link::Name);
+#define SELECT(Name, second, ...)               \
+  FROM_BOTH(Name, kMemory, second, __VA_ARGS__) \
+  FROM_BOTH(Name, kScalar, second, __VA_ARGS__)
 #define MASKS(Name, ...)           \
   FROM(Name, kMemory, __VA_ARGS__) \
   FROM(Name, kScalar, __VA_ARGS__) \
@@ -208,21 +283,34 @@ struct Strip {
   MASKS(                                \
       Name, x = (Float)[](Int x, Int y) \
                 IPUJAX_FN { return expression; }((Int)x, o.mask<kSource>(o.a, i)))
+#define OPERAND o.vector<kSource, Float>(o.a, i)
+#define SELECTED x = choose((Int)x, OPERAND, o.vector<kSecond, Float>(o.b, i))
+#define SELECTED_TRUE x = choose(o.mask<kSecond>(o.b, i), x, OPERAND)
+#define SELECTED_FALSE x = choose(o.mask<kSecond>(o.b, i), OPERAND, x)
   // Long: a row for each link.
   static constexpr Codes allCodes() {
     Codes codes{};
     VECTORS(kLoad, x = (o.vector<kSource, Float>(o.a, i)))
     MASKS(kLoadBool, x = (Float)o.mask<kSource>(o.a, i))
-    FROM(kLoadHalf, kMemory, x = loadHalf(o.a + i * kLanes * 2))
-    FROM(kStore, kMemory, store(const_cast<std::byte*>(o.a) + i * kBytes, x))
-    FROM(kStoreBool, kMemory, storeMask(const_cast<std::byte*>(o.a) + i * kLanes, (Int)x))
-    FROM(kStoreHalf, kMemory, storeHalf(const_cast<std::byte*>(o.a) + i * kLanes * 2, x))
+    FROM(kLoadHalf, kMemory, x = loadHalf(o.halfOfA(i)))
+    FROM(kStore, kMemory, store(const_cast<std::byte*>(o.a) + o.at * 4 + i * kBytes, x))
+    FROM(kStoreBool, kMemory, storeMask(const_cast<std::byte*>(o.a) + o.at + i * kLanes, (Int)x))
+    FROM(kStoreHalf, kMemory, storeHalf(o.halfOfA(i), x))
     UNARY(kRoundToHalf, roundToHalf(x))
     UNARY(kRoundToBFloat16, roundToBFloat16(x))
     UNARY(kAbs, (Int)x & 0x7fffffff)
     UNARY(kNegate, -x)
     UNARY(kSquare, x * x)
     UNARY(kInverse, 1.0f / x)
+    UNARY(kSquareRoot, squareRoot(x))
+    UNARY(kInverseSquareRoot, 1.0f / squareRoot(x))
+    UNARY(kRelu, larger(Float{}, x))
+    FUNCTION(kExp, expFloat(a))
+    FUNCTION(kExpm1, expm1Float(a))
+    FUNCTION(kLog, logFloat(a))
+    FUNCTION(kLog1p, log1pFloat(a))
+    FUNCTION(kTanh, tanhFloat(a))
+    FUNCTION(kSigmoid, sigmoidFloat(a))
     BINARY(kAdd, Float, x + y)
     BINARY(kSubtract, Float, x - y)
     BINARY(kSubtractFrom, Float, y - x)
@@ -231,9 +319,9 @@ struct Strip {
     BINARY(kDivideInto, Float, y / x)
     BINARY(kMaximum, Float, maximum(x, y))
     BINARY(kMinimum, Float, minimum(x, y))
-    BINARY(kMaximumOfNumber, Float, y > x ? y : x)
-    BINARY(kMinimumOfNumber, Float, y < x ? y : x)
-    BINARY(kMaximumOfZero, Float, (y > x ? y : x) + 0.0f)  // -0 becomes +0
+    BINARY(kMaximumOfNumber, Float, larger(y, x))
+    BINARY(kMinimumOfNumber, Float, smaller(y, x))
+    BINARY(kMaximumOfZero, Float, larger(y, x) + 0.0f)  // -0 becomes +0
     BINARY(kEqual, Float, x == y)
     BINARY(kNotEqual, Float, x != y)
     BINARY(kLess, Float, x < y)
@@ -278,13 +366,25 @@ struct Strip {
     MASK(kAndMask, x & y)
     MASK(kOrMask, x | y)
     MASK(kXorMask, x ^ y)
-    VECTORS(kSelect, x = (Int)x ? o.vector<kSource, Float>(o.a, i) : o.vectorOfB(i))
-    VECTORS(kSelectTrue, x = o.maskOfB(i) ? x : o.vector<kSource, Float>(o.a, i))
-    VECTORS(kSelectFalse, x = o.maskOfB(i) ? o.vector<kSource, Float>(o.a, i) : x)
-    codes.back() = {end};
+    SELECT(kSelect, kMemory, SELECTED)
+    SELECT(kSelect, kScalar, SELECTED)
+    SELECT(kSelectTrue, kMemory, SELECTED_TRUE)
+    SELECT(kSelectTrue, kScalar, SELECTED_TRUE)
+    SELECT(kSelectTrue, kKeptMask, SELECTED_TRUE)
+    SELECT(kSelectFalse, kMemory, SELECTED_FALSE)
+    SELECT(kSelectFalse, kScalar, SELECTED_FALSE)
+    SELECT(kSelectFalse, kKeptMask, SELECTED_FALSE)
+    codes[ChainLink::codeOf(Link::kEnd, Source::kMemory)] = {end};
     return codes;
   }
+#undef FROM_BOTH
 #undef FROM
+#undef SELECT
+#undef FUNCTION
+#undef OPERAND
+#undef SELECTED
+#undef SELECTED_TRUE
+#undef SELECTED_FALSE
 #undef UNARY
 #undef VECTORS
 #undef BINARY
@@ -295,18 +395,15 @@ struct Strip {
 template <class S>
 constexpr auto kCodes = S::allCodes();
 
-/// Whole strips of n elements; returns how many elements those are.
+/// Whole strips of elements [at, n); returns where the first is that is in none.
 template <int... kIndex>
-std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte** memory,
-                       const std::uint8_t* steps, std::size_t num_memory, std::int64_t n) {
+std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte* const* memory,
+                       std::int64_t at, std::int64_t n) {
   using S = Strip<kIndex...>;
   const auto* codes = kCodes<S>.data();
-  std::int64_t done = 0;
-  for (; done + S::kElements <= n; done += S::kElements) {
-    codes[links->code].run(links, memory, codes, (static_cast<void>(kIndex), Float{})...);
-    for (std::size_t m = 0; m < num_memory; ++m) memory[m] += steps[m] * S::kElements;
-  }
-  return done;
+  for (; at + S::kElements <= n; at += S::kElements)
+    codes[links->code].run(links, codes, memory, at, (static_cast<void>(kIndex), Float{})...);
+  return at;
 }
 }  // namespace
 
@@ -314,9 +411,13 @@ std::int64_t chainLanes() { return kLanes; }
 
 void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
               std::size_t num_memory, std::int64_t n) {
-  n -= runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, steps, num_memory, n);
-  n -= runStrips(Strip<0, 1, 2, 3>{}, links, memory, steps, num_memory, n);
-  runStrips(Strip<0>{}, links, memory, steps, num_memory, n);
+  for (std::int64_t left = n; left > 0; left -= kStretch) {
+    const std::int64_t m = left < kStretch ? left : kStretch;
+    std::int64_t at = runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, 0, m);
+    at = runStrips(Strip<0, 1, 2, 3>{}, links, memory, at, m);
+    runStrips(Strip<0>{}, links, memory, at, m);
+    for (std::size_t k = 0; k < num_memory; ++k) memory[k] += steps[k] * m;
+  }
 }
 
 }  // namespace IPUJAX_ISA_NAMESPACE

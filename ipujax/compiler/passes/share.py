@@ -4,7 +4,8 @@ Before:  %1 = exponential(%0)     After:  %1 = exponential(%0)
          %2 = exponential(%0)             %3 = add(%1, %1)
          %3 = add(%1, %2)
 Values behind an optimization_barrier are different values, so what jax.remat recomputes stays
-apart.
+apart. Ops with regions are equal if their regions are, as those of two equal reductions; loops and
+branches always stay.
 """
 
 from __future__ import annotations
@@ -46,20 +47,51 @@ class _Sharer(Rewriter):
         return self.constants.setdefault(key, value)
 
     def rule(self, op: Op) -> Sequence[Value] | None:
-        if op.regions or op.traits.effect or op.traits.unique:
+        key = self._key(op, {})
+        if key is None:
             return None
-        result = op.results[0]
-        key = (
+        earlier = self.seen.setdefault(key, op.results)
+        return None if earlier is op.results else earlier
+
+    def _key(self, op: Op, local: dict[Value, int]) -> Any:
+        """What equal ops have in common; None if the op stays whatever others there are.
+
+        `local` numbers the values of the regions whose key this is part of.
+        """
+        traits = op.traits
+        if traits.effect or traits.unique or traits.control_flow:
+            return None
+        regions = tuple(self._region_key(region, dict(local)) for region in op.regions)
+        if None in regions:
+            return None
+        return (
             op.name,
-            tuple(map(id, op.operands)),
-            result.dtype,
-            result.shape,
+            self._operands(op.operands, local),
+            tuple((result.dtype, result.shape) for result in op.results),
             _frozen(op.attrs),
             op.source.options,
             op.source.placed,
+            regions,
         )
-        earlier = self.seen.setdefault(key, op.results)
-        return None if earlier is op.results else earlier
+
+    def _operands(self, values: Sequence[Value], local: dict[Value, int]) -> tuple[Any, ...]:
+        return tuple(
+            ("local", local[value]) if value in local else id(self.now(value)) for value in values
+        )
+
+    def _region_key(self, block: Block, local: dict[Value, int]) -> Any:
+        for arg in block.args:
+            local[arg] = len(local)
+        keys = []
+        for op in block.ops:
+            key = self._key(op, local)
+            if key is None:
+                return None
+            keys.append(key)
+            for result in op.results:
+                local[result] = len(local)
+        types = tuple((arg.dtype, arg.shape) for arg in block.args)
+        return types, tuple(keys), self._operands(block.results, local)
 
 
 def _frozen(attrs: dict[str, Any]) -> Any:
