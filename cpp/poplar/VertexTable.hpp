@@ -6,6 +6,7 @@
 
 #include "engine/codelets/VertexAbi.hpp"
 #include "poplar/Vertex.hpp"
+#include "poplar/codelets/ends.h"
 
 /// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
 /// where the model appends a row for each class it found.

@@ -12,6 +12,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Compiler.hpp"
@@ -206,6 +207,8 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
   }
+  if (void* leave = dlsym(handle_, "ipujax_leave"))
+    *static_cast<void (**)(const char*)>(leave) = leaveGuarded;
   codelets_ = entry(&count_);
   enter_ = enter();
   counter_ = counter();

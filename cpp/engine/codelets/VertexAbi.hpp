@@ -6,7 +6,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 4;
+constexpr unsigned kIpujaxCodeletAbi = 5;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;

@@ -12,6 +12,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/Codelets.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/WorkerTurns.hpp"
@@ -101,7 +102,13 @@ class Decoder {
       throw poplar_error("[vertices] needs a vertex of at most 4096 bytes of fields; got " +
                          std::string(instance.codelet->name) + ". Use tensors for data.");
     }
-    instance.codelet->construct(place);
+    try {
+      guarded([&] { instance.codelet->construct(place); });
+    } catch (const CodeletFault& e) {
+      throw poplar_error("[vertices] needs a " + std::string(instance.codelet->name) +
+                         " that can be constructed; it " + e.what() +
+                         ". Correct its constructor and the initialisers of its members.");
+    }
     std::memcpy(instance.image.data(), place, instance.codelet->bytes);
   }
 
@@ -338,7 +345,9 @@ class VertexKernel final : public Kernel {
     const Watch watch(*library_, ranges);
     const Placed* vertex = nullptr;
     std::uint64_t seed = 0;
+    unsigned worker_now = 0;
     const WorkerTurns::Call run_worker = [&](unsigned worker) {
+      worker_now = worker;
       if (!runWorker(*vertex, place.get(), worker, seed, run.cycles))
         run.all.store(false, std::memory_order_relaxed);
     };
@@ -350,13 +359,20 @@ class VertexKernel final : public Kernel {
       view.unseen = [&]() -> std::uint64_t& { return library_->unseen(); };
       turns.emplace(std::move(view), [&] { Watch::begin(*library_, ranges); });
     }
-    for (std::int64_t i = begin; i < end; ++i) {
-      vertex = &vertices_[static_cast<std::size_t>(i)];
-      seed = (((number_ << 20) + run.number) << 24) + static_cast<std::uint64_t>(i);
-      fill(*vertex, bases.data(), place.get());
-      if (vertex->kept) restore(*vertex->kept, run.operands, place.get());
-      runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
-      if (vertex->kept) keep(*vertex->kept, run.operands, place.get());
+    const auto run_all = [&] {
+      for (std::int64_t i = begin; i < end; ++i) {
+        vertex = &vertices_[static_cast<std::size_t>(i)];
+        seed = (((number_ << 20) + run.number) << 24) + static_cast<std::uint64_t>(i);
+        fill(*vertex, bases.data(), place.get());
+        if (vertex->kept) restore(*vertex->kept, run.operands, place.get());
+        runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
+        if (vertex->kept) keep(*vertex->kept, run.operands, place.get());
+      }
+    };
+    try {
+      guarded(run_all);
+    } catch (const CodeletFault& e) {
+      fail(*vertex, nameOf(*vertex, worker_now), e.what());
     }
   }
 
@@ -378,10 +394,10 @@ class VertexKernel final : public Kernel {
   }
 
   [[noreturn]] static void fail(const Placed& v, const std::string& worker,
-                                const std::string& words) {
+                                const std::string& does) {
     throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
                                     std::string(v.codelet->name) + " on tile " +
-                                    std::to_string(v.tile) + worker + " said: " + words +
+                                    std::to_string(v.tile) + worker + " " + does +
                                     ". Correct its data or its code.");
   }
 
@@ -393,7 +409,9 @@ class VertexKernel final : public Kernel {
     try {
       return v.codelet->compute(place, worker) != 0;
     } catch (const std::exception& e) {
-      fail(v, nameOf(v, worker), e.what());
+      fail(v, nameOf(v, worker), std::string("said: ") + e.what());
+    } catch (...) {
+      fail(v, nameOf(v, worker), "threw what is no std::exception");
     }
   }
 
@@ -407,7 +425,9 @@ class VertexKernel final : public Kernel {
     try {
       turns->run(run_worker);
     } catch (const WorkersWait& e) {
-      fail(v, "", e.what());
+      fail(v, "", std::string("said: ") + e.what());
+    } catch (const WorkerFault& e) {
+      fail(v, nameOf(v, e.worker), e.what());
     }
   }
 
