@@ -158,7 +158,8 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
        << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
        << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
        << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n"
-       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n";
+       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n"
+       << entry << "std::uint64_t* ipujax_random_here() { return ipujax_codelet::random(); }\n";
   return unit.str();
 }
 
@@ -202,7 +203,8 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   const auto counter =
       reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
   registers_ = reinterpret_cast<IpujaxRange (*)()>(dlsym(handle_, "ipujax_registers_here"));
-  if (!entry || !enter || !counter || !registers_) {
+  random_ = reinterpret_cast<IpujaxRandom>(dlsym(handle_, "ipujax_random_here"));
+  if (!entry || !enter || !counter || !registers_ || !random_) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");

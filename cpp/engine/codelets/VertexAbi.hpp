@@ -49,6 +49,10 @@ struct IpujaxCodelet {
 using IpujaxEnter = void (*)(void* vertex, std::uint32_t tile, std::uint32_t worker,
                              std::uint64_t seed);
 
+/// The two words of the generator of the worker that this thread runs; null where the codelets use
+/// no registers.
+using IpujaxRandom = std::uint64_t* (*)();
+
 /// Bytes [begin, end).
 struct IpujaxRange {
   const void* begin;
