@@ -54,7 +54,7 @@ endfunction()
 install_public_headers(include COMPONENT sdk EXCLUDE_FROM_ALL)
 # What puts codelets into .gp files: only the part of the engine that reads codelets.
 add_executable(popc EXCLUDE_FROM_ALL cpp/popc/main.cpp)
-foreach(source BlockCounts BracedAssignments CodeletArchive CodeletBuild CodeletParser CodeletStore CodeletText Codelets Compiler LoopCost Process WorkerCalls)
+foreach(source BlockCounts BracedAssignments CodeletArchive CodeletBuild CodeletGuard CodeletParser CodeletStore CodeletText Codelets Compiler LoopCost Process WorkerCalls)
   target_sources(popc PRIVATE cpp/engine/codelets/${source}.cpp)
 endforeach()
 target_include_directories(popc PRIVATE cpp)

@@ -6,6 +6,7 @@
 
 #include "engine/codelets/VertexAbi.hpp"
 #include "poplar/Vertex.hpp"
+#include "poplar/codelets/ends.h"
 
 /// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
 /// where the model appends a row for each class it found.
@@ -243,9 +244,11 @@ inline IpujaxRange registers() {
   auto& worker = ipujax_registers::worker();
   return {&worker, &worker + 1};
 }
+inline std::uint64_t* random() { return ipujax_registers::worker().random; }
 #else
 constexpr IpujaxEnter kEnter = nullptr;
 inline IpujaxRange registers() { return {nullptr, nullptr}; }
+inline std::uint64_t* random() { return nullptr; }
 #endif
 
 #ifdef IPUJAX_COUNTS_CYCLES

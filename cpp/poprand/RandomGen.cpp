@@ -7,6 +7,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
+#include "engine/kernels/WorkerSeeds.hpp"
 #include "poplar/RandomSeed.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ElementWise.hpp"
@@ -20,18 +21,24 @@ using ipujax::engine::Access;
 using ipujax::engine::ceilDiv;
 using ipujax::engine::Cost;
 using ipujax::engine::StepSpec;
+namespace seeds = ipujax::engine::seeds;
 using poplar::Graph;
 using poplar::Tensor;
 
-constexpr unsigned kDefaultSeed[4] = {0xcc55e1b4u, 0xaa99330fu, 0, 0};
-
-/// The state of the generators that setSeed sets; one for the graph.
-Tensor hiddenState(Graph& graph) {
-  auto& hidden = graph.impl().hidden["poprand.seed"];
+/// The state of the generators of all workers, [tiles, workers, 4]; one for the graph.
+Tensor workerSeeds(Graph& graph) {
+  auto& hidden = graph.impl().hidden[seeds::kHidden];
   if (!hidden) {
-    const Tensor state = graph.addVariable(poplar::UNSIGNED_INT, {4}, "poprand/state");
-    graph.setTileMapping(state, 0);
-    graph.setInitialValue<unsigned>(state, poplar::ArrayRef<unsigned>(kDefaultSeed, 4));
+    // replicas of createReplicatedGraph have their own
+    Graph top = graph.getTopLevelGraph();
+    Graph& whole = graph.impl().parts.count > 1 ? graph : top;
+    const std::size_t tiles = whole.getTarget().getNumTiles();
+    const std::size_t workers = whole.getTarget().getNumWorkerContexts();
+    const Tensor state =
+        whole.addVariable(poplar::UNSIGNED_INT, {tiles, workers, seeds::kWords}, "poprand/state");
+    for (unsigned tile = 0; tile < tiles; ++tile) whole.setTileMapping(state[tile], tile);
+    const auto values = seeds::ofWorkers(tiles * workers, 0xcc55e1b4u, 0xaa99330fu, 0);
+    whole.setInitialValue<unsigned>(state, values);
     hidden = state;
   }
   return {&graph.impl(), hidden};
@@ -50,7 +57,7 @@ void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t mod
     checkSeed(*seed);
     step.operands.push_back({*seed, Access::kRead, true});
   } else {
-    step.operands.push_back({hiddenState(graph), Access::kReadWrite, true});
+    step.operands.push_back({workerSeeds(graph)[0][0], Access::kReadWrite, true});
   }
   step.attributes.set("modifier", static_cast<std::int64_t>(modifier));
 }
@@ -237,7 +244,7 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
   checkSeed(masterSeed);
   StepSpec step;
   step.kernel = "poprand.set_seed";
-  step.operands = {{masterSeed, Access::kRead, true}, {hiddenState(graph), Access::kWrite, true}};
+  step.operands = {{masterSeed, Access::kRead, true}, {workerSeeds(graph), Access::kWrite, true}};
   step.attributes.set("modifier", static_cast<std::int64_t>(seedModifier));
   const auto& target = graph.getTarget();
   addExchange(step.cost, target, {8.0 * target.getNumTiles(), 8.0});
@@ -250,51 +257,35 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
 namespace poplar {
 namespace {
 
-/// What the seeds of each worker of each tile differ in from those of the first, bit by bit.
-Tensor seedDifferences(Graph& graph) {
-  auto& hidden = graph.impl().hidden["poprand.seed_differences"];
-  if (!hidden) {
-    const std::size_t tiles = graph.getTarget().getNumTiles();
-    const std::size_t workers = graph.getTarget().getNumWorkerContexts();
-    const Tensor t = graph.addVariable(UNSIGNED_INT, {tiles, workers, 4}, "poprand/differences");
-    for (unsigned tile = 0; tile < tiles; ++tile) graph.setTileMapping(t[tile], tile);
-    std::vector<unsigned> values(t.numElements());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<unsigned>(i / 4) * 0x9e3779b9u;  // odd: each worker another number
-    graph.setInitialValue<unsigned>(t, values);
-    hidden = t;
-  }
-  return {&graph.impl(), hidden};
-}
-
-/// The first worker's, once for each worker.
-Tensor firstSeeds(Graph& graph, const Tensor& differences) {
-  return poprand::hiddenState(graph)
-      .reshape({1, 1, 4})
-      .broadcast(static_cast<unsigned>(differences.dim(0)), 0)
-      .broadcast(static_cast<unsigned>(differences.dim(1)), 1);
+/// The state of the workers of the graph's tiles, which may be some of the device's.
+Tensor seedsOf(Graph& graph) {
+  const Tensor all = poprand::workerSeeds(graph);
+  const unsigned tiles = graph.getTarget().getNumTiles();
+  if (tiles == all.dim(0)) return all;
+  std::vector<Tensor> mine;
+  for (unsigned tile = 0; tile < tiles; ++tile)
+    mine.push_back(all[graph.convertVirtualTileToPhysicalTile(tile)].expand({0}));
+  return concat(mine);
 }
 
 }  // namespace
 
 Tensor getHwSeeds(Graph& graph, program::Sequence& prog, const DebugContext& debugContext) {
-  const Tensor differences = seedDifferences(graph);
-  return popops::bitwiseXor(graph, differences, firstSeeds(graph, differences), prog, debugContext);
+  const Tensor state = seedsOf(graph);
+  const Tensor found = graph.clone(state, debugContext);
+  prog.add(program::Copy(state, found));
+  return found;
 }
 
-void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog,
-                const DebugContext& debugContext) {
-  const Tensor differences = seedDifferences(graph);
-  if (hwSeeds.shape() != differences.shape() || hwSeeds.elementType() != UNSIGNED_INT) {
+void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog, const DebugContext&) {
+  const Tensor state = seedsOf(graph);
+  if (hwSeeds.shape() != state.shape() || hwSeeds.elementType() != UNSIGNED_INT) {
     throw poplar_error("[poplar::setHwSeeds] needs UNSIGNED_INT of tiles, workers and 4, " +
-                       differences.shapeToString() + "; got " + hwSeeds.elementType().toString() +
-                       " " + hwSeeds.shapeToString() +
+                       state.shapeToString() + "; got " + hwSeeds.elementType().toString() + " " +
+                       hwSeeds.shapeToString() +
                        ". Use what getHwSeeds gives, or poprand::setSeed.");
   }
-  prog.add(program::Copy(hwSeeds[0][0], poprand::hiddenState(graph)));
-  const Tensor found =
-      popops::bitwiseXor(graph, hwSeeds, firstSeeds(graph, differences), prog, debugContext);
-  prog.add(program::Copy(found, differences));
+  prog.add(program::Copy(hwSeeds, state));
 }
 
 }  // namespace poplar

@@ -157,6 +157,8 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
   std::vector<std::string> link = {
       "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
       "-o",      result.string()};
+  for (const char* end : {"abort", "exit", "_exit", "_Exit", "quick_exit"})  // see ends.h
+    link.push_back(std::string("-Wl,--wrap=") + end);
   int number = 0;
   bool take_turns = false;
   for (const std::string& text : sourcesOf(unit)) {

@@ -133,6 +133,11 @@ bool workersMayWait(const std::string& text) {
   return false;
 }
 
+bool drawsNumbers(const std::string& text) {
+  return has(text, "urand") || has(text, "grand") || has(text, "rmask") ||
+         has(text, "IPUJAX_HALF_ROUNDING");
+}
+
 bool movesPointers(const std::string& text) {
   return has(text, "_postinc") || has(text, "ldb16_step") || has(text, "ldb32_step") ||
          has(text, "ldb64_step");

@@ -14,6 +14,9 @@ bool usesIntrinsics(const std::string& text);
 /// memory again, or a header that the text does not have.
 bool workersMayWait(const std::string& text);
 
+/// Whether its codelets may draw random numbers.
+bool drawsNumbers(const std::string& text);
+
 /// Whether it names loads and stores that move their pointers.
 bool movesPointers(const std::string& text);
 

@@ -12,6 +12,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Compiler.hpp"
@@ -157,7 +158,8 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
        << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
        << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
        << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n"
-       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n";
+       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n"
+       << entry << "std::uint64_t* ipujax_random_here() { return ipujax_codelet::random(); }\n";
   return unit.str();
 }
 
@@ -201,11 +203,14 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   const auto counter =
       reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
   registers_ = reinterpret_cast<IpujaxRange (*)()>(dlsym(handle_, "ipujax_registers_here"));
-  if (!entry || !enter || !counter || !registers_) {
+  random_ = reinterpret_cast<IpujaxRandom>(dlsym(handle_, "ipujax_random_here"));
+  if (!entry || !enter || !counter || !registers_ || !random_) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
   }
+  if (void* leave = dlsym(handle_, "ipujax_leave"))
+    *static_cast<void (**)(const char*)>(leave) = leaveGuarded;
   codelets_ = entry(&count_);
   enter_ = enter();
   counter_ = counter();

@@ -63,6 +63,8 @@ class CodeletLibrary {
   const std::vector<IpujaxRange>& variables() const { return variables_; }
   /// Those of the worker that this thread runs; empty where the codelets use none.
   IpujaxRange registers() const { return registers_(); }
+  /// The two words of its generator; null where the codelets use no registers.
+  std::uint64_t* random() const { return random_(); }
   /// Blocks of code that this thread runs before it next asks for turns.
   std::uint64_t& unseen() const { return *unseen_(); }
 
@@ -88,6 +90,7 @@ class CodeletLibrary {
   IpujaxEnter enter_ = nullptr;
   const IpujaxCounter* counter_ = nullptr;
   IpujaxRange (*registers_)() = nullptr;
+  IpujaxRandom random_ = nullptr;
   const IpujaxTurns** turns_ = nullptr;
   std::uint64_t* (*unseen_)() = nullptr;
   std::vector<IpujaxRange> variables_;

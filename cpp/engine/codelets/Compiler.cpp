@@ -75,14 +75,16 @@ Finished run(const char* where, const std::vector<std::string>& command) {
 }
 
 /// Of these flags those that the compiler knows: with them it takes what the IPU's compiler, which
-/// is Clang, takes; and half arithmetic is fast where the processor converts halves.
+/// is Clang, takes; half arithmetic is fast where the processor converts halves; and what has no
+/// stack left meets the page behind it.
 std::vector<std::string> knownFlags(const char* where, const std::vector<std::string>& command) {
   static std::mutex mutex;
   static std::map<std::vector<std::string>, std::vector<std::string>> known;
   const std::lock_guard<std::mutex> lock(mutex);
   const auto [it, added] = known.try_emplace(command);
   if (!added) return it->second;
-  std::vector<std::string> wanted = {"-fpermissive", "-fexcess-precision=16"};
+  std::vector<std::string> wanted = {"-fpermissive", "-fexcess-precision=16",
+                                     "-fstack-clash-protection"};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("f16c")) wanted.emplace_back("-mf16c");
 #endif

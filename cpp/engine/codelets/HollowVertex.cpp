@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 
 namespace ipujax::engine {
@@ -29,7 +30,7 @@ HollowVertex::HollowVertex(const VertexRecord& vertex, const IpujaxCodelet& code
                            bool with_memory)
     : vertex_(vertex), with_memory_(with_memory), object_(codelet.bytes + kAlign) {
   place_ = aligned(object_.data());
-  codelet.construct(place_);
+  guarded([&] { codelet.construct(place_); });
   ranges_.push_back({place_, place_ + codelet.bytes});
   for (unsigned i = 0; i < codelet.num_fields; ++i) field(codelet.fields[i]);
 }

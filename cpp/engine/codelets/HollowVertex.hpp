@@ -11,6 +11,7 @@ namespace ipujax::engine {
 /// nowhere or, `with_memory`, to zeros.
 class HollowVertex {
  public:
+  /// Throws CodeletFault from the codelet's constructor.
   HollowVertex(const VertexRecord& vertex, const IpujaxCodelet& codelet, bool with_memory = false);
   void* place() const { return place_; }
   /// Its memory, and that of its edges.

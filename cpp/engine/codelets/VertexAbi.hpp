@@ -6,7 +6,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 4;
+constexpr unsigned kIpujaxCodeletAbi = 5;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
@@ -48,6 +48,10 @@ struct IpujaxCodelet {
 /// Called before compute() of a vertex on a tile, for each worker; `seed` is the run's.
 using IpujaxEnter = void (*)(void* vertex, std::uint32_t tile, std::uint32_t worker,
                              std::uint64_t seed);
+
+/// The two words of the generator of the worker that this thread runs; null where the codelets use
+/// no registers.
+using IpujaxRandom = std::uint64_t* (*)();
 
 /// Bytes [begin, end).
 struct IpujaxRange {

@@ -4,13 +4,20 @@
 
 #include "engine/Errors.hpp"
 #include "engine/Half.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/HollowVertex.hpp"
 
 namespace ipujax::engine {
 std::optional<std::uint64_t> ownEstimate(const VertexRecord& vertex, const IpujaxCodelet& codelet) {
   if (codelet.estimate == nullptr) return std::nullopt;
   try {
-    return codelet.estimate(HollowVertex(vertex, codelet).place());
+    const HollowVertex hollow(vertex, codelet);
+    std::uint64_t cycles = 0;
+    guarded([&] { cycles = codelet.estimate(hollow.place()); });
+    return cycles;
+  } catch (const CodeletFault& e) {
+    throw poplar_error("[Execute] needs getCycleEstimate() of " + vertex.type +
+                       " to give cycles; it " + e.what() + ". Correct it.");
   } catch (const std::exception& e) {
     throw poplar_error("[Execute] needs getCycleEstimate() of " + vertex.type +
                        " to give cycles; it said: " + e.what() + ". Correct it.");

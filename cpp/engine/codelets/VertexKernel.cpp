@@ -6,54 +6,24 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <tuple>
 
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/VertexDecoder.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/WorkerTurns.hpp"
 #include "engine/codelets/WritableMemory.hpp"
+#include "engine/kernels/WorkerSeeds.hpp"
 
 // The kernel that runs vertices: see VertexLowering.cpp for its attributes.
 namespace ipujax::engine {
 namespace {
-
-constexpr std::int64_t kNoOperand = -1;
-constexpr std::size_t kAlign = 16;
-constexpr std::size_t padded(std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-
-/// Where a pointer is in a vertex's image, and what its offset, which is there, counts from.
-struct Patch {
-  std::uint32_t at;
-  std::uint32_t base;  ///< an operand, or behind them the vertex itself, or null
-  friend bool operator<(const Patch& a, const Patch& b) {
-    return std::tie(a.at, a.base) < std::tie(b.at, b.base);
-  }
-};
-using Patches = std::vector<Patch>;
-
-/// Bytes of an image that are a field's value.
-struct FieldBytes {
-  std::uint32_t at;
-  std::uint32_t bytes;
-  friend bool operator<(const FieldBytes& a, const FieldBytes& b) {
-    return std::tie(a.at, a.bytes) < std::tie(b.at, b.bytes);
-  }
-};
-using Fields = std::vector<FieldBytes>;
-
-struct Instance {
-  const IpujaxCodelet* codelet = nullptr;
-  std::uint32_t tile = 0;
-  std::vector<std::byte> image;  ///< the object, then its lists and vectors of state
-  Patches patches;
-  Fields fields;
-  std::int64_t kept_in = kNoOperand;  ///< the operand that keeps the fields
-  std::int64_t kept_at = 0;
-};
 
 /// The number of an equal element of `list`, which is added where there is none.
 template <class T>
@@ -62,179 +32,6 @@ std::uint32_t numberOf(std::map<T, std::uint32_t>& known, std::vector<T>& list, 
   if (added) list.push_back(value);
   return it->second;
 }
-
-/// Reads the integers of the step and makes the images.
-class Decoder {
- public:
-  Decoder(const StepDesc& step, const CodeletLibrary& library)
-      : step_(step),
-        integers_(step.attributes.integers("vertices")),
-        kept_(step.attributes.has(kKept) ? &step.attributes.integers(kKept) : nullptr) {
-    std::istringstream names(step.attributes.text("types"));
-    for (std::string name; std::getline(names, name);) types_.push_back(&library.codelet(name));
-    number_ = static_cast<std::uint64_t>(take());
-  }
-
-  std::uint64_t stepNumber() const { return number_; }
-
-  bool done() const { return at_ == integers_.size(); }
-
-  Instance next() {
-    Instance instance;
-    instance.codelet = types_.at(static_cast<std::size_t>(take()));
-    instance.tile = static_cast<std::uint32_t>(take());
-    instance.image.resize(instance.codelet->bytes);
-    construct(instance);
-    for (unsigned i = 0; i < instance.codelet->num_fields; ++i)
-      field(instance, instance.codelet->fields[i]);
-    if (kept_) keep(instance);
-    ++vertex_;
-    return instance;
-  }
-
- private:
-  std::int64_t take() { return integers_.at(at_++); }
-
-  static void construct(Instance& instance) {
-    alignas(64) std::byte place[4096] = {};
-    if (instance.codelet->bytes > sizeof(place)) {
-      throw poplar_error("[vertices] needs a vertex of at most 4096 bytes of fields; got " +
-                         std::string(instance.codelet->name) + ". Use tensors for data.");
-    }
-    instance.codelet->construct(place);
-    std::memcpy(instance.image.data(), place, instance.codelet->bytes);
-  }
-
-  void field(Instance& v, const IpujaxField& f) {
-    switch (f.kind) {
-      case kIpujaxValue: {
-        const bool set = take() != 0;
-        const std::int64_t bits = take();
-        if (set) std::memcpy(v.image.data() + f.offset, &bits, f.element_bytes);
-        v.fields.push_back({f.offset, f.element_bytes});
-        return;
-      }
-      case kIpujaxScalarEdge:
-        return edge(v, f, f.offset);
-      case kIpujaxVectorEdge:
-        return vectorEdge(v, f, f.offset);
-      case kIpujaxListOfVectors:
-      case kIpujaxListOfScalars:
-        return list(v, f);
-      default:
-        return state(v, f);
-    }
-  }
-
-  static void need(bool good, const char* what) {
-    if (good) return;
-    throw poplar_error(std::string("[vertices] needs ") + what +
-                       "; got a step without. Compile the program again.");
-  }
-
-  /// A count of what takes at least one integer each.
-  std::size_t count() {
-    const std::int64_t n = take();
-    need(n >= 0 && static_cast<std::size_t>(n) <= integers_.size() - at_, "fields as long as said");
-    return static_cast<std::size_t>(n);
-  }
-
-  void edge(Instance& v, const IpujaxField& f, std::size_t at) {
-    const std::int64_t operand = take();
-    connect(v, f, at, operand, take(), 1);
-  }
-
-  void vectorEdge(Instance& v, const IpujaxField& f, std::size_t at) {
-    const std::int64_t operand = take();
-    const std::int64_t offset = take();
-    const std::int64_t n = take();
-    connect(v, f, at, operand, offset, n);
-    size(v, at + sizeof(void*), n);
-  }
-
-  /// Elements [offset, offset + n) of an operand; of none where n is 0.
-  void connect(Instance& v, const IpujaxField& f, std::size_t at, std::int64_t operand,
-               std::int64_t offset, std::int64_t n) {
-    if (operand == kNoOperand) {
-      need(n == 0, "edges with a tensor");
-      return point(v, at, numOperands() + 1, 0);
-    }
-    need(operand >= 0, "edges with a tensor");
-    const auto& desc = step_.operands.at(static_cast<std::size_t>(operand));
-    const std::int64_t elements = desc.numElements();
-    need(n >= 0 && n <= elements && offset >= 0 && offset <= elements - n,
-         "edges inside their tensor");
-    need(static_cast<std::uint32_t>(desc.type) == f.element, "edges of their field's type");
-    need(f.direction == kIpujaxIn || desc.access != Access::kRead, "outputs that may be written");
-    point(v, at, static_cast<std::uint32_t>(operand),
-          offset * static_cast<std::int64_t>(sizeOf(desc.type)));
-  }
-
-  std::uint32_t numOperands() const { return static_cast<std::uint32_t>(step_.operands.size()); }
-
-  static void point(Instance& v, std::size_t at, std::uint32_t base, std::int64_t bytes) {
-    v.patches.push_back({static_cast<std::uint32_t>(at), base});
-    std::memcpy(v.image.data() + at, &bytes, sizeof(bytes));
-  }
-
-  static void size(Instance& v, std::size_t at, std::int64_t n) {
-    need(n <= std::numeric_limits<std::uint32_t>::max(), "fields of fewer than 2^32 elements");
-    std::memcpy(v.image.data() + at, &n, sizeof(n));
-  }
-
-  static std::size_t extend(Instance& v, std::size_t bytes) {
-    const std::size_t begin = padded(v.image.size());
-    v.image.resize(begin + bytes);
-    return begin;
-  }
-
-  void list(Instance& v, const IpujaxField& f) {
-    const std::size_t n = count();
-    const bool vectors = f.kind == kIpujaxListOfVectors;
-    const std::size_t each = vectors ? 2 * sizeof(void*) : sizeof(void*);
-    const std::size_t begin = extend(v, n * each);
-    point(v, f.offset, numOperands(), static_cast<std::int64_t>(begin));
-    size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
-    for (std::size_t i = 0; i < n; ++i)
-      vectors ? vectorEdge(v, f, begin + i * each) : edge(v, f, begin + i * each);
-  }
-
-  void state(Instance& v, const IpujaxField& f) {
-    const std::size_t n = count();
-    const std::size_t begin = extend(v, n * f.element_bytes);
-    point(v, f.offset, numOperands(), static_cast<std::int64_t>(begin));
-    size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::int64_t bits = take();
-      std::memcpy(v.image.data() + begin + i * f.element_bytes, &bits, f.element_bytes);
-    }
-    v.fields.push_back(
-        {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(n * f.element_bytes)});
-  }
-
-  void keep(Instance& v) const {
-    need(2 * vertex_ + 2 <= kept_->size(), "what each vertex keeps");
-    v.kept_in = (*kept_)[2 * vertex_];
-    v.kept_at = (*kept_)[2 * vertex_ + 1];
-    if (v.kept_in == kNoOperand) return;
-    need(v.kept_in >= 0 && v.kept_in < static_cast<std::int64_t>(numOperands()),
-         "an operand for kept fields");
-    const auto& desc = step_.operands[static_cast<std::size_t>(v.kept_in)];
-    std::int64_t bytes = 1;
-    for (const FieldBytes& f : v.fields) bytes += f.bytes;
-    need(desc.type == ElementType::kUInt8 && desc.access == Access::kReadWrite && v.kept_at >= 0 &&
-             v.kept_at <= desc.numElements() - bytes,
-         "bytes for kept fields");
-  }
-
-  const StepDesc& step_;
-  const Attributes::Integers& integers_;
-  std::vector<const IpujaxCodelet*> types_;
-  const Attributes::Integers* kept_;  ///< null where no vertex keeps its fields
-  std::size_t at_ = 0;
-  std::size_t vertex_ = 0;
-  std::uint64_t number_ = 0;
-};
 
 /// A vertex's fields are set for every run: to what its codelet left there where they are kept, see
 /// VertexState.hpp. All images lie one behind the other, with offsets in the place of pointers.
@@ -246,13 +43,15 @@ class VertexKernel final : public Kernel {
     library_->giveTurns(WorkerTurns::entries());
     for (const OperandDesc& o : step.operands)
       operand_bytes_.push_back(static_cast<std::size_t>(o.numElements()) * sizeOf(o.type));
-    Decoder decoder(step, *library_);
+    VertexDecoder decoder(step, *library_);
     number_ = decoder.stepNumber();
     gathers_ = step.attributes.integer(kGathers);
-    std::map<Patches, std::uint32_t> known;
-    std::map<Fields, std::uint32_t> known_fields;
+    if (library_->enter() != nullptr && step.attributes.has(kSeeds))
+      seeds_ = step.attributes.integer(kSeeds);
+    std::map<VertexPatches, std::uint32_t> known;
+    std::map<VertexFields, std::uint32_t> known_fields;
     while (!decoder.done()) {
-      const Instance v = decoder.next();
+      const VertexImage v = decoder.next();
       Placed placed{v.codelet, images_.size(), padded(v.image.size()),
                     numberOf(known, patches_, v.patches), v.tile};
       if (v.kept_in != kNoOperand)
@@ -263,20 +62,23 @@ class VertexKernel final : public Kernel {
       images_.resize(padded(images_.size()));
       largest_ = std::max(largest_, v.image.size());
     }
+    if (seeds_ != kNoOperand) orderByTiles();
   }
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
     const auto n = static_cast<std::int64_t>(vertices_.size());
-    Run run{p, runs_.fetch_add(1, std::memory_order_relaxed),
+    Run run{p, numberOfRun(context.replica),
             static_cast<std::uint64_t>(std::llround(context.cycles))};
-    context.pool.parallelFor(
-        n, kGrain, [&](std::int64_t begin, std::int64_t end) { runVertices(run, begin, end); });
+    context.pool.parallelFor(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      runVertices(run, firstOfTile(begin), firstOfTile(end));
+    });
     if (gathers_ == 1 || (gathers_ == 2 && !run.all))
       *p.back() = static_cast<std::byte>(run.all.load());
   }
 
  private:
   static constexpr std::int64_t kGrain = 64;
+  static constexpr std::size_t kSeedBytes = seeds::kWords * sizeof(std::uint32_t);
 
   /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
   class Watch {
@@ -318,13 +120,54 @@ class VertexKernel final : public Kernel {
     std::uint32_t patches;
     std::uint32_t tile;
     std::optional<Kept> kept = std::nullopt;
+    std::uint32_t worker = 0;  ///< of the tile, which runs a vertex that is no MultiVertex
   };
+
+  /// Of a replica's next run: far from those of others, for each vertex adds its own.
+  std::uint64_t numberOfRun(std::uint32_t replica) const {
+    const std::lock_guard lock(runs_mutex_);
+    if (runs_.size() <= replica) runs_.resize(replica + 1);
+    const std::uint64_t run = ((number_ << 20) + runs_[replica]++) << 24;
+    return run ^ replica * 0x9e3779b97f4a7c15u;
+  }
 
   struct Run {
     std::span<std::byte* const> operands;
     std::uint64_t number, cycles;
     std::atomic<bool> all{true};  ///< vertices returned true
   };
+
+  /// Where workers draw from the state that the last vertex on them left, one thread runs the
+  /// vertices of a tile, in their order.
+  void orderByTiles() {
+    std::stable_sort(vertices_.begin(), vertices_.end(),
+                     [](const Placed& a, const Placed& b) { return a.tile < b.tile; });
+    const std::size_t tiles =
+        operand_bytes_[static_cast<std::size_t>(seeds_)] / (kIpujaxWorkers * kSeedBytes);
+    for (std::size_t i = 0; i < vertices_.size(); ++i) {
+      if (vertices_[i].tile >= tiles)
+        throw poplar_error(
+            "[vertices] needs generators of every tile with a vertex; got a step without. Compile "
+            "the program again.");
+      const bool follows = i > 0 && vertices_[i].tile == vertices_[i - 1].tile;
+      vertices_[i].worker = follows ? (vertices_[i - 1].worker + 1) % kIpujaxWorkers : 0;
+    }
+  }
+
+  /// Of a vertex, or one behind it: where a thread begins.
+  std::int64_t firstOfTile(std::int64_t vertex) const {
+    if (seeds_ == kNoOperand) return vertex;
+    auto i = static_cast<std::size_t>(vertex);
+    while (i > 0 && i < vertices_.size() && vertices_[i].tile == vertices_[i - 1].tile) ++i;
+    return static_cast<std::int64_t>(i);
+  }
+
+  /// The state of a worker's generator in the program's memory; null where it keeps none.
+  std::byte* seedOf(const Run& run, const Placed& v, unsigned worker) const {
+    if (seeds_ == kNoOperand) return nullptr;
+    const std::size_t number = v.tile * kIpujaxWorkers + (v.codelet->is_multi ? worker : v.worker);
+    return run.operands[static_cast<std::size_t>(seeds_)] + number * kSeedBytes;
+  }
 
   void runVertices(Run& run, std::int64_t begin, std::int64_t end) const {
     const std::size_t bytes = (largest_ + 63) / 64 * 64;
@@ -338,8 +181,11 @@ class VertexKernel final : public Kernel {
     const Watch watch(*library_, ranges);
     const Placed* vertex = nullptr;
     std::uint64_t seed = 0;
+    unsigned worker_now = 0;
     const WorkerTurns::Call run_worker = [&](unsigned worker) {
-      if (!runWorker(*vertex, place.get(), worker, seed, run.cycles))
+      worker_now = worker;
+      if (!runWorker(*vertex, place.get(), worker, {seed, seedOf(run, *vertex, worker)},
+                     run.cycles))
         run.all.store(false, std::memory_order_relaxed);
     };
     std::optional<WorkerTurns> turns;
@@ -350,13 +196,20 @@ class VertexKernel final : public Kernel {
       view.unseen = [&]() -> std::uint64_t& { return library_->unseen(); };
       turns.emplace(std::move(view), [&] { Watch::begin(*library_, ranges); });
     }
-    for (std::int64_t i = begin; i < end; ++i) {
-      vertex = &vertices_[static_cast<std::size_t>(i)];
-      seed = (((number_ << 20) + run.number) << 24) + static_cast<std::uint64_t>(i);
-      fill(*vertex, bases.data(), place.get());
-      if (vertex->kept) restore(*vertex->kept, run.operands, place.get());
-      runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
-      if (vertex->kept) keep(*vertex->kept, run.operands, place.get());
+    const auto run_all = [&] {
+      for (std::int64_t i = begin; i < end; ++i) {
+        vertex = &vertices_[static_cast<std::size_t>(i)];
+        seed = run.number + static_cast<std::uint64_t>(i);
+        fill(*vertex, bases.data(), place.get());
+        if (vertex->kept) restore(*vertex->kept, run.operands, place.get());
+        runVertex(*vertex, turns ? &*turns : nullptr, run_worker);
+        if (vertex->kept) keep(*vertex->kept, run.operands, place.get());
+      }
+    };
+    try {
+      guarded(run_all);
+    } catch (const CodeletFault& e) {
+      fail(*vertex, nameOf(*vertex, worker_now), e.what());
     }
   }
 
@@ -378,10 +231,10 @@ class VertexKernel final : public Kernel {
   }
 
   [[noreturn]] static void fail(const Placed& v, const std::string& worker,
-                                const std::string& words) {
+                                const std::string& does) {
     throw application_runtime_error("[Execute] needs codelets that do not fail; a " +
                                     std::string(v.codelet->name) + " on tile " +
-                                    std::to_string(v.tile) + worker + " said: " + words +
+                                    std::to_string(v.tile) + worker + " " + does +
                                     ". Correct its data or its code.");
   }
 
@@ -393,7 +246,9 @@ class VertexKernel final : public Kernel {
     try {
       return v.codelet->compute(place, worker) != 0;
     } catch (const std::exception& e) {
-      fail(v, nameOf(v, worker), e.what());
+      fail(v, nameOf(v, worker), std::string("said: ") + e.what());
+    } catch (...) {
+      fail(v, nameOf(v, worker), "threw what is no std::exception");
     }
   }
 
@@ -407,7 +262,9 @@ class VertexKernel final : public Kernel {
     try {
       turns->run(run_worker);
     } catch (const WorkersWait& e) {
-      fail(v, "", e.what());
+      fail(v, "", std::string("said: ") + e.what());
+    } catch (const WorkerFault& e) {
+      fail(v, nameOf(v, e.worker), e.what());
     }
   }
 
@@ -420,8 +277,9 @@ class VertexKernel final : public Kernel {
 
   void fill(const Placed& v, std::byte* const* bases, std::byte* place) const {
     const std::byte* image = images_.data() + v.begin;
-    for (std::size_t i = 0; i < v.bytes; i += kAlign) std::memcpy(place + i, image + i, kAlign);
-    for (const Patch& patch : patches_[v.patches]) {
+    for (std::size_t i = 0; i < v.bytes; i += kVertexAlign)
+      std::memcpy(place + i, image + i, kVertexAlign);
+    for (const VertexPatch& patch : patches_[v.patches]) {
       std::int64_t offset = 0;
       std::memcpy(&offset, place + patch.at, sizeof(offset));
       std::byte* const pointer = bases[patch.base] + offset;
@@ -429,12 +287,21 @@ class VertexKernel final : public Kernel {
     }
   }
 
+  /// What a worker's random numbers follow from.
+  struct Seed {
+    std::uint64_t number;
+    std::byte* state;  ///< of its generator, which is used instead; or null
+  };
+
   /// Whether it returned true.
-  bool runWorker(const Placed& v, std::byte* place, unsigned worker, std::uint64_t seed,
+  bool runWorker(const Placed& v, std::byte* place, unsigned worker, const Seed& seed,
                  std::uint64_t cycles) const {
-    if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed);
+    if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed.number);
     if (library_->counter() != nullptr) library_->counter()->begin(cycles, ~std::uint64_t{0});
-    if (succeeds(v, place, worker)) return true;
+    if (seed.state) std::memcpy(library_->random(), seed.state, kSeedBytes);
+    const bool good = succeeds(v, place, worker);
+    if (seed.state) std::memcpy(seed.state, library_->random(), kSeedBytes);
+    if (good) return true;
     if (gathers_ == 0) {
       throw application_runtime_error("[Execute] needs codelets whose compute() returns true; a " +
                                       std::string(v.codelet->name) + " on tile " +
@@ -447,14 +314,16 @@ class VertexKernel final : public Kernel {
   std::shared_ptr<const CodeletLibrary> library_;
   std::vector<Placed> vertices_;
   std::vector<std::byte> images_;
-  std::vector<Patches> patches_;
-  std::vector<Fields> fields_;
+  std::vector<VertexPatches> patches_;
+  std::vector<VertexFields> fields_;
   std::vector<std::size_t> operand_bytes_;
   std::size_t largest_ = 0;
-  std::int64_t gathers_ = 0;  ///< kGathers
+  std::int64_t gathers_ = 0;         ///< kGathers
+  std::int64_t seeds_ = kNoOperand;  ///< kSeeds
   std::uint64_t number_ = 0;
-  mutable std::atomic<std::uint64_t> runs_{0};  ///< makes the random numbers of a run
-};                                              // namespace ipujax::engine
+  mutable std::mutex runs_mutex_;
+  mutable std::vector<std::uint64_t> runs_;  ///< of each replica: they make a run's random numbers
+};
 
 std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
   return std::make_unique<VertexKernel>(step);
@@ -471,7 +340,7 @@ void checkPlaced(StepCheck& check) {
   check.need(holds, "vertices of its types on tiles");
 }
 
-/// What the integers mean only the codelets' table tells: the Decoder holds them to it.
+/// What the integers mean only the codelets' table tells: the VertexDecoder holds them to it.
 void checkVertices(StepCheck& check) {
   for (const char* name : {"unit", "flags", "types"}) check.text(name);
   check.integers("vertices");
@@ -479,6 +348,11 @@ void checkVertices(StepCheck& check) {
   if (check.integer(kGathers, 0, 2) != 0) {
     check.need(check.numOperands() > 0, "an operand for what vertices return");
     check.updated(check.numOperands() - 1).isOf(ElementType::kBool).isOne();
+  }
+  if (check.step().attributes.has(kSeeds)) {
+    const auto last = static_cast<std::int64_t>(check.numOperands()) - 1;
+    const auto at = static_cast<std::size_t>(check.integer(kSeeds, 0, last));
+    check.updated(at).isOf(ElementType::kUInt32);
   }
   for (std::size_t i = 0; i < check.numOperands(); ++i) {
     const auto operand = check.anyAccess(i).isContiguous();

@@ -8,6 +8,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
+#include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexState.hpp"
@@ -16,6 +17,7 @@
 #include "engine/codelets/WriteConflicts.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
+#include "engine/kernels/WorkerSeeds.hpp"
 
 // program::Execute as steps: for each file of codelets (and each way in
 // which its halves round) one "engine.vertices" step that runs all its
@@ -97,6 +99,7 @@ class Lowering {
     const auto node = makeNode(ProgramKind::kStep, debug_);
     node->step.kernel = "engine.vertices";
     node->step.operands = operands();
+    addSeeds(node->step);
     if (result) node->step.operands.push_back({result, Access::kReadWrite});
     node->step.attributes.set(kGathers, std::int64_t{!result ? 0 : is_first ? 1 : 2});
     std::string names;
@@ -125,6 +128,17 @@ class Lowering {
     std::int64_t index = 0;
     bool written = false;
   };
+
+  void addSeeds(Step& step) const {
+    const auto hidden = graph_.hidden.find(seeds::kHidden);
+    if (hidden == graph_.hidden.end() || library_->enter() == nullptr || !drawsNumbers(unit_))
+      return;
+    std::uint32_t variable = 0;
+    forEachRun(*hidden->second, [&](std::uint32_t v, std::int64_t, std::size_t) { variable = v; });
+    if (graph_.variables[variable].parts.count > 1) return;  // tiles are those of the first replica
+    step.attributes.set(kSeeds, static_cast<std::int64_t>(step.operands.size()));
+    step.operands.push_back({hidden->second, Access::kReadWrite});
+  }
 
   [[noreturn]] void refuse(const VertexRecord& vertex, const IpujaxField& field,
                            const std::string& needs, const std::string& got) const {

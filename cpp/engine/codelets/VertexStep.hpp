@@ -21,6 +21,11 @@ constexpr const char* kGathers = "gathers";
 /// the first of its bytes. Absent where none does.
 constexpr const char* kKept = "kept";
 
+/// The attribute that names the operand of all workers' generators
+/// (engine/kernels/WorkerSeeds.hpp), which the vertices draw from. Absent where they draw nothing,
+/// or the program sets no seed.
+constexpr const char* kSeeds = "seeds";
+
 struct PlacedVertex {
   std::int64_t id;  ///< in the graph
   std::string type;

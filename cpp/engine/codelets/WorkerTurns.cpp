@@ -86,18 +86,16 @@ void WorkerTurns::runHere(unsigned worker) {
   me.alone = kFirstAlone;
   me.took = 0;
   me.state.forget();
-  std::jmp_buf end;
-  me.end = &end;
   me.stack = __builtin_frame_address(0);
   me.registers = vertex_.registers();
   vertex_.unseen() = me.unseen = unseen(me);
   mine = {this, worker};
-  if (setjmp(end) == 0) {
-    try {
-      (*call_)(worker);
-    } catch (...) {
-      failWith(std::current_exception());
-    }
+  try {
+    guarded([&] { (*call_)(worker); });
+  } catch (const CodeletFault& fault) {
+    failWith(std::make_exception_ptr(WorkerFault(worker, fault)));
+  } catch (...) {
+    failWith(std::current_exception());
   }
   mine = {};
   finish(me);
@@ -178,7 +176,7 @@ void WorkerTurns::endTurn(Worker& me, bool waits) {
     me.turn.wait(lock, [&] { return resumes_ == worker; });
     resumes_ = kNone;
   }
-  if (failure_) std::longjmp(*me.end, 1);
+  if (failure_) leaveGuarded("ends, since another worker failed");
   me.blocks = 0;
   me.state.forget();
 }

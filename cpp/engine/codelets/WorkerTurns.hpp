@@ -2,7 +2,6 @@
 #include <array>
 #include <cfenv>
 #include <condition_variable>
-#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -13,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/VertexAbi.hpp"
 #include "engine/codelets/WorkerState.hpp"
 
@@ -22,6 +22,12 @@ namespace ipujax::engine {
 class WorkersWait : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+/// What a worker of a vertex did that ends a process.
+struct WorkerFault : CodeletFault {
+  WorkerFault(unsigned number, const CodeletFault& fault) : CodeletFault(fault), worker(number) {}
+  unsigned worker;
 };
 
 /// Calls the workers of vertices for one thread. On the IPU a vertex's workers run side by side,
@@ -46,8 +52,8 @@ class WorkerTurns {
   WorkerTurns(const WorkerTurns&) = delete;
   WorkerTurns& operator=(const WorkerTurns&) = delete;
 
-  /// Runs all workers. Rethrows what the first one to fail threw, or WorkersWait: then the others
-  /// end where they are, without destructors, or do not run.
+  /// Runs all workers. Rethrows what the first one to fail threw, WorkerFault or WorkersWait: then
+  /// the others end where they are, without destructors, or do not run.
   void run(const Call& call);
 
   /// What a library of codelets whose workers may wait calls.
@@ -64,7 +70,6 @@ class WorkerTurns {
     std::uint64_t alone = 0;   ///< length of its next turn while none waits
     std::uint64_t took = 0;    ///< blocks, until it was last seen to wait
     WorkerState state;
-    std::jmp_buf* end = nullptr;
     const void* stack = nullptr;  ///< its begin
     IpujaxRange registers{};      ///< of an IPU
     std::condition_variable turn;

@@ -155,13 +155,15 @@ std::unique_ptr<Kernel> makeGenerate(const StepDesc& step) {
                      "'. Compile the program again.");
 }
 
-/// Operands: the user's seed, the hidden generator (write).
+/// Operands: the user's seed, the state of all workers' generators (write).
 std::unique_ptr<Kernel> makeSetSeed(const StepDesc& step) {
   const auto modifier = static_cast<std::uint32_t>(step.attributes.integer("modifier"));
-  return kernelOf([modifier](RunContext&, std::span<std::byte* const> p) {
-    std::uint32_t words[4] = {0, 0, modifier, 0};
-    std::memcpy(words, p[0], 8);
-    std::memcpy(p[1], words, sizeof(words));
+  const auto workers = static_cast<std::size_t>(step.operands[1].numElements()) / seeds::kWords;
+  return kernelOf([=](RunContext&, std::span<std::byte* const> p) {
+    std::uint32_t seed[2];
+    std::memcpy(seed, p[0], sizeof(seed));
+    const auto words = seeds::ofWorkers(workers, seed[0], seed[1], modifier);
+    std::memcpy(p[1], words.data(), words.size() * sizeof(words[0]));
   });
 }
 
@@ -183,7 +185,9 @@ void checkSetSeed(StepCheck& check) {
   check.integer("modifier", std::numeric_limits<std::int32_t>::min(),
                 std::numeric_limits<std::uint32_t>::max());
   check.read(0).isOfBytes(4).isContiguous().hasElements(2);
-  check.written(1).isOfBytes(4).isContiguous().hasElements(4);
+  const auto state = check.written(1).isOfBytes(4).isContiguous();
+  check.need(state->numElements() % static_cast<std::int64_t>(seeds::kWords) == 0,
+             "four words for each worker");
 }
 
 const RegisterKernel kGenerate{"poprand.generate", makeGenerate, checkGenerate};

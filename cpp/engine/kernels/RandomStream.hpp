@@ -8,10 +8,12 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/kernels/CounterBits.hpp"
+#include "engine/kernels/WorkerSeeds.hpp"
 
 /// Where the kernels of poprand take their random words from: Philox, by counter. Their first two
 /// operands are the seed and the output.
-/// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls.
+/// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls,
+/// scrambled (WorkerSeeds.hpp).
 namespace ipujax::engine::draws {
 
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
@@ -34,12 +36,14 @@ struct Stream {
 };
 
 inline Stream openStream(std::byte* seed, bool hidden, std::uint32_t modifier) {
-  std::uint32_t words[4] = {0, 0, 0, 0};
-  std::memcpy(words, seed, hidden ? 16 : 8);
+  std::uint32_t words[seeds::kWords] = {0, 0, 0, 0};
+  std::memcpy(words, seed, hidden ? sizeof(words) : 8);
+  if (hidden) seeds::unscramble(words);
   const std::uint64_t call = words[3];
   if (hidden) {
     modifier = words[2];
     ++words[3];
+    seeds::scramble(words);
     std::memcpy(seed, words, sizeof(words));
   }
   return {{words[0], words[1]}, std::uint64_t{modifier} << 32 | call};
