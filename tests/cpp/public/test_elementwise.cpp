@@ -168,3 +168,20 @@ TEST(expressions_tell_their_class_and_parts) {
   CHECK_EQ(pe::Const(-3).printValue(), std::string("-3"));
   CHECK_EQ(poputil::toProfileValue(pe::BinaryOpType::ADD).asString(), std::string("ADD"));
 }
+
+TEST(gelu_by_the_error_function_has_its_three_forms) {
+  Fixture f;
+  const std::vector<float> values{-3.0f, -0.5f, 0.0f, 0.25f, 2.0f};
+  const Tensor x = f.constant<float>({5}, values);
+  const Tensor copy = f.graph.clone(x);
+  const Tensor out = f.graph.clone(x);
+  const Tensor returned = popops::geluErf(f.graph, x, f.prog);
+  popops::geluErfWithOutput(f.graph, x, out, f.prog);
+  f.prog.add(Copy(x, copy));
+  popops::geluErfInPlace(f.graph, copy, f.prog);
+  const auto got = f.run<float>(concat({returned, out, copy}));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double a = values[i % 5];
+    CHECK(std::abs(got[i] - 0.5 * a * (1 + std::erf(a / std::sqrt(2.0)))) < 1e-6);
+  }
+}
