@@ -80,6 +80,11 @@ struct Engine::Impl {
     std::atomic<bool>& flag;
   };
 
+  bool hasEntryPoint(const std::string& name) const {
+    const auto& names = image->entry_points;
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
   std::int32_t selectorOf(const std::string& name) const {
     const auto& names = image->entry_points;
     const auto found = std::find(names.begin(), names.end(), name);
@@ -89,14 +94,20 @@ struct Engine::Impl {
   }
 
   /// Moves one entry of a remote buffer of one replica to or from memory of the host.
-  void copyEntry(const std::string& name, void* memory, std::uint64_t repeat, unsigned replica) {
+  void copyEntry(const char* direction, StringRef buffer, void* memory, std::uint64_t repeat,
+                 unsigned replica) {
+    const auto handle = buffer.cloneAsString();
+    const std::string name = direction + handle;
+    if (!hasEntryPoint(name)) {
+      throw poplar_error("[Engine] needs the handle of a remote buffer; got '" + handle +
+                         "'. Create it before the graph is compiled.");
+    }
     if (replica >= image->signature.num_replicas) {
       throw poplar_error("[Engine] needs one of " + std::to_string(image->signature.num_replicas) +
                          " replicas; got replica " + std::to_string(replica) +
                          ". Use a replica below that number.");
     }
     auto entry = static_cast<std::int32_t>(repeat);
-    selectorOf(name);  // before its streams are looked for
     streams.connect(name + ".entry", replica, &entry);
     streams.connect(name, replica, memory);
     enter(name, replica);
@@ -304,14 +315,14 @@ std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeS
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                                 unsigned replicationIndex) {
-  impl_->copyEntry("to_remote:" + std::string(handle),
+  impl_->copyEntry("to_remote:", handle,
                    const_cast<void*>(src),  // NOLINT: the stream only reads from it
                    repeatIndex, replicationIndex);
 }
 
 void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                                   unsigned replicationIndex) {
-  impl_->copyEntry("from_remote:" + std::string(handle), dst, repeatIndex, replicationIndex);
+  impl_->copyEntry("from_remote:", handle, dst, repeatIndex, replicationIndex);
 }
 
 std::vector<std::string> Engine::listStreams() const { return impl_->streams.handles(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "poplar/exceptions.hpp"
@@ -153,12 +154,42 @@ void updateAt(poplar::Graph& graph, const Tensor& t, const Tensor& s, const Tens
       debugContext);
 }
 
-/// A variable for a slice of `t`.
+/// A variable for a slice of `t`, spread over the tiles.
 Tensor sliceVariable(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   const Tensor out = graph.addVariable(t.elementType(), sliceShape(t.shape(), dims, sizes),
                                        poplar::VariableMappingMethod::LINEAR, debugContext);
   copyMetadata(t, out, prog);
+  return out;
+}
+
+/// What the fullest tile has of a tensor; none where not all of it is mapped.
+std::optional<std::size_t> fullestTile(const poplar::Graph::TileToTensorMapping& mapping,
+                                       std::size_t elements) {
+  std::size_t fullest = 0;
+  std::size_t mapped = 0;
+  for (const auto& regions : mapping) {
+    std::size_t load = 0;
+    for (const auto& region : regions) load += region.size();
+    fullest = std::max(fullest, load);
+    mapped += load;
+  }
+  if (mapped < elements) return std::nullopt;
+  return fullest;
+}
+
+/// A variable for a slice of `t`. It lies where the first slice of `t` lies, so that nothing moves,
+/// unless that fills a tile more than a linear mapping does.
+Tensor sliceNearTable(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
+                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  const Tensor out = sliceVariable(graph, t, dims, sizes, prog, debugContext);
+  Tensor first = t;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    first = first.slice(0, sizes[i], static_cast<unsigned>(dims[i]));
+  const auto near = graph.getTileMapping(first, false);
+  const auto fullest = fullestTile(near, first.numElements());
+  if (fullest && fullest <= fullestTile(graph.getTileMapping(out), out.numElements()))
+    graph.setTileMapping(out, near);
   return out;
 }
 
@@ -205,7 +236,7 @@ Tensor dynamicSlice(poplar::Graph& graph, const Tensor& t, const Tensor& offset,
                     const Dims& sizes, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   check("dynamicSlice", t, offset, dims, sizes);
-  const Tensor out = sliceVariable(graph, t, dims, sizes, prog, debugContext);
+  const Tensor out = sliceNearTable(graph, t, dims, sizes, prog, debugContext);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }

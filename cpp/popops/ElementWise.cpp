@@ -1,6 +1,7 @@
 #include "popops/ElementWise.hpp"
 
 #include <ostream>
+#include <string>
 
 #include "popops/internal/Map.hpp"
 #include "popops/internal/MapCodelet.hpp"
@@ -13,6 +14,40 @@ using Tensors = std::vector<poplar::Tensor>;
 
 std::vector<expr::Expr> plain(const std::vector<expr::Any>& exprs) {
   return {exprs.begin(), exprs.end()};
+}
+
+bool isReal(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
+/// The expression of a deviation's conversion: `epsilon` of src is _2 or a constant.
+expr::Expr deviationExpr(expr::BinaryOpType op, const expr::Expr& epsilon, poplar::Type from,
+                         poplar::Type to) {
+  if (from == to) return expr::BinaryOp(op, expr::_1, epsilon);
+  const poplar::Type type = poplar::FLOAT;
+  return expr::Cast(expr::BinaryOp(op, expr::Cast(expr::_1, type), expr::Cast(epsilon, type)), to);
+}
+
+/// Throws where `other` is not the type that results may have beside the operand's own.
+void checkDeviation(const char* function, const poplar::Tensor& src, poplar::Type to,
+                    poplar::Type other) {
+  const poplar::Type from = src.elementType();
+  if (isReal(from) && (to == from || to == other)) return;
+  throw poputil::poplibs_error(std::string("[popops::") + function +
+                               "] needs FLOAT or HALF, and a result of the same type or of " +
+                               other.toString() + "; got " + from.toString() + " and " +
+                               to.toString() + ". Cast before or after.");
+}
+
+poplar::Tensor convertDeviation(const char* function, poplar::Graph& graph, expr::BinaryOpType op,
+                                const poplar::Tensor& src, const poplar::Tensor& epsilon,
+                                poplar::program::Sequence& prog, poplar::Type to,
+                                const poplar::DebugContext& debugContext) {
+  if (epsilon.numElements() != 1 || epsilon.elementType() != src.elementType())
+    throw poputil::poplibs_error(std::string("[popops::") + function +
+                                 "] needs an epsilon of one element of " +
+                                 src.elementType().toString() + "; got " + epsilon.shapeToString() +
+                                 " of " + epsilon.elementType().toString() + ". Pass a scalar.");
+  return map(graph, deviationExpr(op, expr::_2, src.elementType(), to), {src, epsilon.reshape({})},
+             prog, debugContext);
 }
 
 }  // namespace
@@ -77,6 +112,42 @@ void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs, co
         std::to_string(exprs.size()) + " expressions and " + std::to_string(outs.size()) +
         " outputs. Pass as many.");
   internal::mapWithOutputs(graph, plain(exprs), ts, outs, prog, debugContext);
+}
+
+poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src,
+                                   const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
+                                   poplar::Type dstType, const poplar::DebugContext& debugContext) {
+  checkDeviation("varianceToInvStdDev", src, dstType, poplar::HALF);
+  return convertDeviation("varianceToInvStdDev", graph, expr::BinaryOpType::VARIANCE_TO_INV_STD_DEV,
+                          src, epsilon, prog, dstType, debugContext);
+}
+
+poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src, float epsilon,
+                                   poplar::program::Sequence& prog, poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext) {
+  checkDeviation("varianceToInvStdDev", src, dstType, poplar::HALF);
+  return map(graph,
+             deviationExpr(expr::BinaryOpType::VARIANCE_TO_INV_STD_DEV, expr::Const(epsilon),
+                           src.elementType(), dstType),
+             {src}, prog, debugContext);
+}
+
+poplar::Tensor invStdDevToVariance(poplar::Graph& graph, const poplar::Tensor& src,
+                                   const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
+                                   poplar::Type dstType, const poplar::DebugContext& debugContext) {
+  checkDeviation("invStdDevToVariance", src, dstType, poplar::FLOAT);
+  return convertDeviation("invStdDevToVariance", graph, expr::BinaryOpType::INV_STD_DEV_TO_VARIANCE,
+                          src, epsilon, prog, dstType, debugContext);
+}
+
+poplar::Tensor invStdDevToVariance(poplar::Graph& graph, const poplar::Tensor& src, float epsilon,
+                                   poplar::program::Sequence& prog, poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext) {
+  checkDeviation("invStdDevToVariance", src, dstType, poplar::FLOAT);
+  return map(graph,
+             deviationExpr(expr::BinaryOpType::INV_STD_DEV_TO_VARIANCE, expr::Const(epsilon),
+                           src.elementType(), dstType),
+             {src}, prog, debugContext);
 }
 
 }  // namespace popops

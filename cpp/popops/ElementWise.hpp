@@ -211,4 +211,23 @@ void checkTypes(poplar::Type elementType, T /*constant*/) {
 #include "engine/expr/ElementwiseOps.def"
 #undef IPUJAX_POPOPS_TAIL
 
+/// 1 / sqrt(src + epsilon), as `dstType`: that of `src` or HALF. `epsilon` has one element of the
+/// type of `src`. Computed in FLOAT where either type is. Throw poplibs_error for other types.
+poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src,
+                                   const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
+                                   poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext = {});
+poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src, float epsilon,
+                                   poplar::program::Sequence& prog, poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext = {});
+
+/// The inverse, 1 / src^2 - epsilon, as `dstType`: that of `src` or FLOAT.
+poplar::Tensor invStdDevToVariance(poplar::Graph& graph, const poplar::Tensor& src,
+                                   const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
+                                   poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext = {});
+poplar::Tensor invStdDevToVariance(poplar::Graph& graph, const poplar::Tensor& src, float epsilon,
+                                   poplar::program::Sequence& prog, poplar::Type dstType,
+                                   const poplar::DebugContext& debugContext = {});
+
 }  // namespace popops

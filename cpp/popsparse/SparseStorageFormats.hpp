@@ -67,11 +67,11 @@ struct COOMatrix : internal::StoredMatrix<T> {
       : COOMatrix(numRows, numColumns, std::vector<T>(numNZValues),
                   Indices(numNZValues / (block[0] * block[1])),
                   Indices(numNZValues / (block[0] * block[1])), block) {}
-  explicit COOMatrix(std::size_t numNZValues, const Dimensions& block = {1, 1})
+  COOMatrix(std::size_t numNZValues, const Dimensions& block = {1, 1})
       : COOMatrix(0, 0, numNZValues, block) {}
   COOMatrix(std::size_t numRows, std::size_t numColumns, const Dimensions& block = {1, 1})
       : COOMatrix(numRows, numColumns, std::size_t{0}, block) {}
-  explicit COOMatrix(const Dimensions& block = {1, 1}) : COOMatrix(0, 0, block) {}
+  COOMatrix(const Dimensions& block = {1, 1}) : COOMatrix(0, 0, block) {}
 };
 
 /// Compressed columns: for each column of blocks where its values start in nzValues (and their end,
@@ -97,7 +97,7 @@ struct CSCMatrix : internal::StoredMatrix<T> {
                   block) {}
   CSCMatrix(std::size_t numRows, std::size_t numColumns, const Dimensions& block = {1, 1})
       : CSCMatrix(numRows, numColumns, std::size_t{0}, block) {}
-  explicit CSCMatrix(const Dimensions& block = {1, 1}) : CSCMatrix(0, 0, {}, {}, {}, block) {}
+  CSCMatrix(const Dimensions& block = {1, 1}) : CSCMatrix(0, 0, {}, {}, {}, block) {}
 };
 
 /// Compressed rows: for each row of blocks where its values start in nzValues (and their end,
@@ -123,7 +123,7 @@ struct CSRMatrix : internal::StoredMatrix<T> {
                   block) {}
   CSRMatrix(std::size_t numRows, std::size_t numColumns, const Dimensions& block = {1, 1})
       : CSRMatrix(numRows, numColumns, std::size_t{0}, block) {}
-  explicit CSRMatrix(const Dimensions& block = {1, 1}) : CSRMatrix(0, 0, {}, {}, {}, block) {}
+  CSRMatrix(const Dimensions& block = {1, 1}) : CSRMatrix(0, 0, {}, {}, {}, block) {}
 };
 
 }  // namespace popsparse

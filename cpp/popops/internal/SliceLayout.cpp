@@ -66,35 +66,47 @@ Dims without(Dims shape, std::size_t dim) {
 Tensor createSpread(poplar::Graph& graph, const poplar::Type& type, const Dims& shape,
                     const Dims& dims, std::size_t min_grain,
                     const poplar::DebugContext& debugContext) {
-  // The sliced dimensions innermost, so that a tile has one run of elements.
-  Dims stored;
+  if (dims.empty() || productOf(shape) == 0) {
+    const Tensor t = graph.addVariable(type, shape, debugContext);
+    poputil::mapTensorLinearly(graph, t);
+    return t;
+  }
+  // The other dimensions, then the sliced ones.
+  Dims ordered;
   std::vector<unsigned> order, back(shape.size());
   for (unsigned d = 0; d < shape.size(); ++d)
     if (std::ranges::find(dims, d) == dims.end()) order.push_back(d);
   for (const auto d : dims) order.push_back(static_cast<unsigned>(d));
   for (unsigned i = 0; i < order.size(); ++i) {
-    stored.push_back(shape[order[i]]);
+    ordered.push_back(shape[order[i]]);
     back[order[i]] = i;
-  }
-  const Tensor t = graph.addVariable(type, stored, debugContext);
-  if (dims.empty() || t.numElements() == 0) {
-    poputil::mapTensorLinearly(graph, t);
-    return t.dimShuffle(back);
   }
   std::size_t along = 1;
   for (const auto d : dims) along *= shape[d];
-  const std::size_t spread = t.numElements() / along;
+  const std::size_t elements = productOf(shape);
+  const std::size_t spread = elements / along;
   const auto& target = graph.getTarget();
   std::size_t each = std::max(ceilDiv(spread, target.getNumTiles()), min_grain);
   const std::size_t bytes = target.getTypeSize(type);
   const std::size_t atom = target.getAtomicStoreGranularity();
   if (dims.size() == 1 && min_grain > 1 && atom > bytes && min_grain * bytes >= atom)
     each = ceilDiv(each, atom / bytes) * (atom / bytes);  // whole words are written
+  each = std::min(each, spread);
   Runs runs(target.getNumTiles());
   for (std::size_t tile = 0, at = 0; at < spread; ++tile, at += each)
     runs.add(tile, std::min(each, spread - at) * along);
-  graph.setTileMapping(t, runs.mapping());
-  return t.dimShuffle(back);
+  // A tile's elements are one run, and those of them that lie in one slice are one as well.
+  const Tensor stored = graph.addVariable(type, {elements}, debugContext);
+  graph.setTileMapping(stored, runs.mapping());
+  const std::size_t tiles = spread / each;
+  const std::size_t whole = tiles * each * along;
+  Tensor t = stored.slice(0, whole).reshape({tiles, along, each}).dimShuffle({0, 2, 1}).flatten();
+  if (whole < elements)
+    t = concat(t, stored.slice(whole, elements)
+                      .reshape({along, spread - tiles * each})
+                      .transpose()
+                      .flatten());
+  return t.reshape(ordered).dimShuffle(back);
 }
 
 Tensor createPlannedTable(poplar::Graph& graph, const poplar::Type& type, std::size_t groups,

@@ -11,7 +11,8 @@ namespace popops::internal {
 
 /// The elements of all dimensions but `dims` are spread over the tiles in order, as evenly as whole
 /// ones allow and at least `min_grain` on each, and each with all that lies along `dims`. So a
-/// slice in `dims` needs no exchange. Without dims or elements: linear.
+/// slice in `dims` needs no exchange, and what a tile has of it is one run of elements. Without
+/// dims or elements: linear.
 poplar::Tensor createSpread(poplar::Graph& graph, const poplar::Type& type,
                             const std::vector<std::size_t>& shape,
                             const std::vector<std::size_t>& dims, std::size_t min_grain,

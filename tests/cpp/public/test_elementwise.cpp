@@ -168,3 +168,44 @@ TEST(expressions_tell_their_class_and_parts) {
   CHECK_EQ(pe::Const(-3).printValue(), std::string("-3"));
   CHECK_EQ(poputil::toProfileValue(pe::BinaryOpType::ADD).asString(), std::string("ADD"));
 }
+
+TEST(gelu_by_the_error_function_has_its_three_forms) {
+  Fixture f;
+  const std::vector<float> values{-3.0f, -0.5f, 0.0f, 0.25f, 2.0f};
+  const Tensor x = f.constant<float>({5}, values);
+  const Tensor copy = f.graph.clone(x);
+  const Tensor out = f.graph.clone(x);
+  const Tensor returned = popops::geluErf(f.graph, x, f.prog);
+  popops::geluErfWithOutput(f.graph, x, out, f.prog);
+  f.prog.add(Copy(x, copy));
+  popops::geluErfInPlace(f.graph, copy, f.prog);
+  const auto got = f.run<float>(concat({returned, out, copy}));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double a = values[i % 5];
+    CHECK(std::abs(got[i] - 0.5 * a * (1 + std::erf(a / std::sqrt(2.0)))) < 1e-6);
+  }
+}
+
+TEST(variances_and_deviations_are_converted_between_types) {
+  Fixture f;
+  const std::vector<float> variances{0.25f, 1.0f, 4.0f, 90.0f};
+  const Tensor x = f.constant<float>({4}, variances);
+  const Tensor epsilon = f.constant<float>({1}, {0.01f});
+  const Tensor half = popops::varianceToInvStdDev(f.graph, x, epsilon, f.prog, HALF);
+  const Tensor same = popops::varianceToInvStdDev(f.graph, x, 0.01f, f.prog, FLOAT, "float");
+  const Tensor back = popops::invStdDevToVariance(f.graph, half, 0.01f, f.prog, FLOAT);
+  const Tensor again = popops::invStdDevToVariance(f.graph, same, epsilon, f.prog, FLOAT);
+  CHECK_EQ(half.elementType(), HALF);
+  CHECK_THROWS(popops::varianceToInvStdDev(f.graph, half, 0.01f, f.prog, FLOAT), "of half");
+  CHECK_THROWS(popops::invStdDevToVariance(f.graph, x, 0.01f, f.prog, HALF), "of float");
+  CHECK_THROWS(popops::varianceToInvStdDev(f.graph, x, x, f.prog, HALF), "epsilon of one element");
+  const auto got =
+      f.run<float>(concat({popops::cast(f.graph, half, FLOAT, f.prog), same, back, again}));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double expected = 1 / std::sqrt(variances[i] + 0.01);
+    CHECK(std::abs(got[i] / expected - 1) < 1e-3);
+    CHECK(std::abs(got[4 + i] / expected - 1) < 1e-6);
+    CHECK(std::abs(got[8 + i] / variances[i] - 1) < 4e-3);
+    CHECK(std::abs(got[12 + i] / variances[i] - 1) < 1e-4);
+  }
+}

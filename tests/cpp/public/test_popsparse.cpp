@@ -279,6 +279,16 @@ TEST(storage_formats_hold_the_same_matrix) {
   }
 }
 
+TEST(lists_of_matrices_are_made_from_the_size_of_their_blocks) {
+  const std::array<std::size_t, 2> block = {2, 3};
+  const std::vector<CSRMatrix<float>> rows(2, block);
+  const std::vector<CSCMatrix<float>> columns(2, block);
+  const std::vector<COOMatrix<float>> coordinates(2, block);
+  CHECK(rows[1].getBlockDimensions() == block);
+  CHECK(columns[1].getBlockDimensions() == block);
+  CHECK(coordinates[1].getBlockDimensions() == block);
+}
+
 TEST(malformed_sparse_matrices_are_refused) {
   using Values = std::vector<float>;
   using Indices = std::vector<std::size_t>;

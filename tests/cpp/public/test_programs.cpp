@@ -336,4 +336,5 @@ TEST(remote_buffers_are_indexed_by_integers) {
   std::vector<float> host(4);
   engine.copyFromRemoteBuffer("buffer", host.data(), 2);
   CHECK_EQ(host[3], 4.0f);
+  CHECK_THROWS(engine.copyFromRemoteBuffer("b", host.data(), 2), "a remote buffer; got 'b'");
 }

@@ -383,3 +383,36 @@ TEST(slices_of_quarters_keep_format_and_scale) {
   for (std::size_t i = 0; i < 7; ++i)
     for (std::size_t k = 0; k < 4; ++k) CHECK_EQ(got[24 + 4 * i + k], got[4 * rows[i] + k]);
 }
+
+TEST(a_slice_of_a_sliceable_tensor_is_one_run_on_each_tile) {
+  Fixture f(kTiles);
+  for (const std::size_t d : {0, 1, 2}) {
+    const Tensor t =
+        popops::createSliceableTensor(f.graph, FLOAT, {3, 16, 10}, {d}, {1}, 0, "table");
+    const Tensor slice = t.slice(1, 2, static_cast<unsigned>(d));
+    CHECK(slice.getVarRegions().size() <= kTiles);
+    CHECK(loads(f.graph, t).size() > kTiles / 2);
+  }
+}
+
+TEST(a_dynamic_slice_lies_where_its_table_lies_unless_that_fills_a_tile) {
+  Fixture f(kTiles);
+  const Tensor at = f.constant<unsigned>({1}, {5});
+  const Tensor spread = f.graph.addVariable(FLOAT, {6, 2 * kTiles}, "spread");
+  for (unsigned tile = 0; tile < kTiles; ++tile)
+    f.graph.setTileMapping(spread.slice(2 * tile, 2 * tile + 2, 1), kTiles - 1 - tile);
+  const Tensor near = popops::dynamicSlice(f.graph, spread, at, {0}, {1}, f.prog);
+  CHECK(f.graph.getTileMapping(near) == popops::getSliceMapping(f.graph, spread, {0}, {1}));
+
+  const Tensor piled = f.graph.addVariable(FLOAT, {6, 1000}, "piled");
+  f.graph.setTileMapping(piled, 3);
+  const Tensor moved = popops::dynamicSlice(f.graph, piled, at, {0}, {1}, f.prog);
+  CHECK_EQ(loads(f.graph, moved).size(), std::size_t{kTiles});
+
+  Fixture g(kTiles);
+  const Tensor table = g.constant<float>({6, 2 * kTiles}, counted(6 * 2 * kTiles));
+  const Tensor row =
+      popops::dynamicSlice(g.graph, table, g.constant<unsigned>({1}, {5}), {0}, {1}, g.prog);
+  const auto got = g.run(row.flatten());
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK_EQ(got[i], float(5 * 2 * kTiles + i));
+}
