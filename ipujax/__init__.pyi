@@ -28,6 +28,7 @@ from ipujax.api.host_embedding import HostEmbedding as HostEmbedding
 from ipujax.api.load import Loaded as Loaded
 from ipujax.api.load import load as load
 from ipujax.api.memories import memory_stats as memory_stats
+from ipujax.api.micro_batches import divide_batch as divide_batch
 from ipujax.api.outlined import outlined as outlined
 from ipujax.api.phases import Liveness as Liveness
 from ipujax.api.phases import ParallelPhasedExecution as ParallelPhasedExecution

@@ -24,6 +24,9 @@ NEEDS = (
     f'objects of options by layer or source line in "{SCOPES}"'
 )
 
+#: Options of PopLibs' pooling, all of them true or false.
+POOLING = ("poolUseIntrospectiveMapping", "optimizeForSpeed", "useFloatPartialsWhereBeneficial")
+
 
 def poplibs_options(memory_proportion: float | None, partials: str | None) -> dict[str, Any]:
     """The two options under PopLibs' names; those that are None are left out."""
@@ -46,6 +49,18 @@ def check_product_options(text: str) -> str | None:
         return NEEDS
     groups = (found, *scopes.values())
     return None if all(_is_flat(group) for group in groups) else NEEDS
+
+
+def check_pooling_options(text: str) -> str | None:
+    """What is needed if the text is no JSON object of PopLibs' options of pooling."""
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        found = None
+    is_known = isinstance(found, dict) and all(
+        name in POOLING and str(value).lower() in ("true", "false") for name, value in found.items()
+    )
+    return None if is_known else f"a JSON object with any of {', '.join(POOLING)}, true or false"
 
 
 def _is_flat(options: Any) -> bool:

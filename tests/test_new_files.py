@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -119,3 +120,80 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path, kin
     with replacing(path):
         pass
     assert os.listdir(tmp_path) == ["file"]
+
+
+#: Makes open() fail for files without a name, as on NFS and FAT: a filter of system calls.
+WITHOUT_NAMELESS = """
+    import ctypes, errno, os, struct, sys, threading
+    from pathlib import Path
+    from ipujax.new_files import replacing
+
+    LOAD, EQUAL, HAS_BIT, RETURN = 0x20, 0x15, 0x45, 0x06  # LD, JEQ, JSET, RET of BPF
+    OPENAT, ALLOW, FAIL = 257, 0x7FFF0000, 0x00050000
+    TMPFILE = os.O_TMPFILE & ~os.O_DIRECTORY
+    filter_ = [
+        (LOAD, 0, 0, 0),  # the number of the call
+        (EQUAL, 0, 3, OPENAT),
+        (LOAD, 0, 0, 16 + 8 * 2),  # its third argument: flags
+        (HAS_BIT, 0, 1, TMPFILE),
+        (RETURN, 0, 0, FAIL | errno.EOPNOTSUPP),
+        (RETURN, 0, 0, ALLOW),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in filter_))
+    program = struct.pack("HxxxxxxQ", len(filter_), ctypes.addressof(code))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(38, 1, 0, 0, 0) or prctl(22, 2, program, 0, 0):  # no new privileges; seccomp
+        sys.exit("no filter")
+    try:
+        os.open(".", os.O_TMPFILE | os.O_RDWR)
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP
+
+    path = Path(sys.argv[1]) / "file"
+    path.write_bytes(b"old")
+
+    def names():
+        return sorted(each.name for each in path.parent.iterdir())
+
+    with replacing(path) as file:
+        file.write(b"new")
+        (partial,) = set(names()) - {"file"}
+        assert partial.startswith(".file.") and partial.endswith(".ipujax-partial"), partial
+        with replacing(path.parent / "other"):  # takes no file that is in use for abandoned
+            assert partial in names()
+        assert path.read_bytes() == b"old"
+    assert (path.read_bytes(), names()) == (b"new", ["file", "other"])
+    try:
+        with replacing(path) as file:
+            file.write(b"x" * (1 // 0))
+    except ZeroDivisionError:
+        pass
+    assert (path.read_bytes(), names()) == (b"new", ["file", "other"])
+
+    def write(number):
+        for _ in range(100):
+            with replacing(path.parent / f"{number % 2}") as file:
+                file.write(bytes([number]) * 1000)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names() == ["0", "1", "file", "other"], names()
+    for each in "01":
+        content = (path.parent / each).read_bytes()
+        assert len(content) == 1000 and len(set(content)) == 1
+    print("passed")
+"""
+
+
+def test_on_file_systems_without_nameless_files(tmp_path: Path):
+    if platform.machine() != "x86_64":
+        pytest.skip("the filter has the numbers of system calls on x86-64")
+    code = textwrap.dedent(WITHOUT_NAMELESS)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    if ran.stderr == "no filter\n":
+        pytest.skip("this machine lets no process filter its system calls (seccomp)")
+    assert (ran.stdout, ran.returncode) == ("passed\n", 0), ran.stderr

@@ -7,6 +7,7 @@
 #include "popnn/internal/ReduceWindow.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
+#include "poputil/internal/ParseOptions.hpp"
 
 namespace popnn {
 
@@ -25,6 +26,18 @@ using engine::reduction::Reducer;
 [[noreturn]] void refuse(const char* where, const std::string& needs, const std::string& got) {
   throw poputil::poplibs_error(std::string("[popnn::pooling::") + where + "] needs " + needs +
                                "; got " + got + ". Check the parameters.");
+}
+
+/// Refuses others than PopLibs has. None changes anything: the model has one plan of a pooling,
+/// which maps results linearly and sums in float.
+void checkOptions(const poplar::OptionFlags& options) {
+  using poplibs::OptionHandler;
+  bool unused = false;
+  const poplibs::OptionSpec spec{
+      {"poolUseIntrospectiveMapping", OptionHandler::createWithBool(unused)},
+      {"optimizeForSpeed", OptionHandler::createWithBool(unused)},
+      {"useFloatPartialsWhereBeneficial", OptionHandler::createWithBool(unused)}};
+  poputil::internal::parseOptions(spec, options, "[popnn::pooling]", "Omit it.");
 }
 
 engine::Window windowOf(const PoolParams& params, const char* where) {
@@ -151,7 +164,8 @@ double getBwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& par
 
 poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar::Tensor& in,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-                    const poplar::OptionFlags&) {
+                    const poplar::OptionFlags& options) {
+  checkOptions(options);
   const engine::Window window = windowOf(params, "pool");
   checkShape("pool", in, shapeOf(params, params.inputFieldShape), params.dType);
   poplar::Tensor out = graph.addVariable(
@@ -169,9 +183,10 @@ poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
                                  const poplar::Tensor& pooledGradient, bool useScaledGradient,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext,
-                                 const poplar::OptionFlags&) {
+                                 const poplar::OptionFlags& options) {
   if (params.poolingType != PoolingType::MAX)
-    return poolInputGradient(graph, params, 1, pooledGradient, prog, debugContext, {});
+    return poolInputGradient(graph, params, 1, pooledGradient, prog, debugContext, options);
+  checkOptions(options);
   checkShape("poolInputGradient", in, shapeOf(params, params.inputFieldShape), params.dType);
   checkShape("poolInputGradient", pooled, shapeOf(params, params.getOutputFieldShape()),
              params.dType);
@@ -183,7 +198,8 @@ poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
                                  const poplar::Tensor& pooledGradient,
                                  poplar::program::Sequence& prog,
                                  const poplar::DebugContext& debugContext,
-                                 const poplar::OptionFlags&) {
+                                 const poplar::OptionFlags& options) {
+  checkOptions(options);
   if (params.poolingType == PoolingType::MAX) {
     refuse("poolInputGradient", "AVG or SUM pooling where no input is given", "max");
   }

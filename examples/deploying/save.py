@@ -50,8 +50,8 @@ def train(weights, points, label):
     return jax.lax.fori_loop(0, 1500, step, (weights, zeros))[0]
 
 
-def main(folder):
-    print(jax.devices())
+def trained():
+    """Weights, and points [1000, 2] that they have not seen, with their spirals [1000]."""
     keys = jax.random.split(jax.random.key(0), 5)
     sizes = [(2, 32), (32, 32), (32, 3)]
     weights = [
@@ -59,7 +59,12 @@ def main(folder):
         for key, size in zip(keys, sizes, strict=False)
     ]
     weights = train(weights, *spirals(600, keys[3]))
-    points, label = spirals(1000, keys[4])
+    return weights, *spirals(1000, keys[4])
+
+
+def main(folder):
+    print(jax.devices())
+    weights, points, label = trained()
     accuracy = float((scores(weights, points).argmax(1) == label).mean())
     print(f"test accuracy in JAX: {accuracy:.3f}")
 

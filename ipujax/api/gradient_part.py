@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax import jax_compat
+from ipujax.api.micro_batches import divide_batch
 from ipujax.api.pipeline import accumulate
 
 
@@ -116,7 +117,7 @@ def accumulated(
     step = _Step(traced, traced.leaves_of(args, batches))
     if not step.is_divided or not _agree(whole, traced, step):
         return None
-    divide = _strided if is_strided else _consecutive
+    divide = divide_batch if is_strided else _consecutive
     return lambda *given: step.run(
         given, [divide(x, count) for i in sorted(batches) for x in jax.tree.leaves(given[i])], count
     )
@@ -124,10 +125,6 @@ def accumulated(
 
 def _consecutive(x: jax.Array, count: int) -> jax.Array:
     return x.reshape(count, x.shape[0] // count, *x.shape[1:])
-
-
-def _strided(x: jax.Array, count: int) -> jax.Array:
-    return x.reshape(x.shape[0] // count, count, *x.shape[1:]).swapaxes(0, 1)
 
 
 def part_of(x: Any, count: int) -> jax.ShapeDtypeStruct:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ def gather(
 ) -> dict[str, np.ndarray]:
     """One array for each input, checked against its shape and dtype.
 
+    Floats of files that are wider than the input are rounded, with a line on the standard error;
+    a number that the input's dtype does not have is refused.
+
     Args:
         shapes: of each input, by name.
         files: "name=file.npy", "name=file.npz[key]", or "file.npz" with inputs by their names.
@@ -29,10 +33,11 @@ def gather(
             which are stacked.
     """
     found: dict[str, Any] = {}
-    if examples is not None:
-        _add(found, _examples(examples), "--input-examples")
     for text in files:
         _add(found, _of_file(text, shapes), "--inputs")
+    written = list(found)
+    if examples is not None:
+        _add(found, _examples(examples), "--input-examples")
     for text in expressions:
         name, expression = _split(text, "--input-exprs", "x=ones((2, 3))")
         _add(found, {name: evaluate(expression)}, "--input-exprs")
@@ -44,7 +49,10 @@ def gather(
             f"and unknown ones: {lists[1]}. Pass --inputs, --input-exprs or --input-examples for "
             "each."
         )
-    return {name: _checked(name, found[name], *shapes[name]) for name in shapes}
+    inputs = {name: _checked(name, found[name], *shapes[name]) for name in shapes}
+    for name in written:
+        _say_if_rounded(name, found[name], inputs[name])
+    return inputs
 
 
 def _add(found: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
@@ -131,7 +139,19 @@ def _checked(
             f"[run] needs {name} of shape {shape} and {dtype}; got shape {array.shape} and "
             f"{array.dtype}. Convert it."
         )
-    cast = array.astype(dtype)
-    if array.dtype.kind in "iu" and not np.array_equal(cast, array):
+    with np.errstate(over="ignore"):  # refused below
+        cast = array.astype(dtype)
+    is_exact = array.dtype.kind in "iu"
+    same = np.array_equal(cast, array) if is_exact else not _has_overflowed(array, cast)
+    if not same:
         raise ConfigError(f"[run] needs {name} in {dtype}; got values beyond it. Convert it.")
     return cast
+
+
+def _has_overflowed(array: np.ndarray, cast: np.ndarray) -> bool:
+    return bool(np.any(np.isfinite(array) & ~np.isfinite(cast)))
+
+
+def _say_if_rounded(name: str, array: np.ndarray, cast: np.ndarray) -> None:
+    if not np.array_equal(array, cast.astype(array.dtype), equal_nan=True):
+        print(f"[run] {name}: {array.dtype} rounded to {cast.dtype}", file=sys.stderr)

@@ -15,7 +15,8 @@ from typing import Any
 
 from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.cli.program_inputs import gather
-from ipujax.config import PER_CALL_PREFIX
+from ipujax.config import PER_CALL_PREFIX, from_environment
+from ipujax.configuration.tree import rounded_up
 from ipujax.errors import ConfigError
 from ipujax.product_options import poplibs_options
 
@@ -47,7 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--outdir", metavar="FOLDER", help=f"write {RESULTS} there")
     parser.add_argument("--overwrite", action="store_true", help=f"replace {RESULTS} if it exists")
-    parser.add_argument("--num-ipus", type=int, metavar="N", help="IPUs of the device; default 1")
+    parser.add_argument(
+        "--num-ipus",
+        type=int,
+        metavar="N",
+        help="IPUs of the device, a power of two; default 1, or those of the executable",
+    )
     add_product_arguments(parser)
     parser.add_argument(
         "--option",
@@ -66,16 +72,25 @@ def run(arguments: argparse.Namespace) -> int:
             f"[run] needs a new file; got {str(written)!r}, which exists. Pass --overwrite."
         )
     if arguments.num_ipus is not None:
-        if arguments.num_ipus < 1:
-            raise ConfigError(
-                f"[run] needs --num-ipus of 1 or more; got {arguments.num_ipus}. Omit it for 1."
-            )
-        os.environ["JAX_IPU_IPUS_PER_DEVICE"] = str(arguments.num_ipus)
+        os.environ["JAX_IPU_IPUS_PER_DEVICE"] = str(_num_ipus(arguments.num_ipus))
     results = _results(arguments, _options(arguments))
     if written is not None:
         _write(written, results)
     _show(results, written, arguments.json)
     return 0
+
+
+def _num_ipus(count: int) -> int:
+    """A power of two, as devices have."""
+    if count < 1:
+        raise ConfigError(f"[run] needs --num-ipus of 1 or more; got {count}. Omit it for 1.")
+    rounded = rounded_up(count)
+    if rounded != count and not from_environment().machine.auto_round_num_ipus:
+        raise ConfigError(
+            f"[run] needs --num-ipus to be a power of two, which is how IPUs are linked; got "
+            f"{count}. Use {rounded}, or set IPUJAX_AUTO_ROUND_NUM_IPUS=1."
+        )
+    return rounded
 
 
 def _results(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
@@ -95,6 +110,12 @@ def _of_executable(arguments: argparse.Namespace, options: dict[str, Any]) -> di
 
     with Session(arguments.program) as session:
         about = session.description
+        compiled_for = about.target["ipus_per_device"]
+        if arguments.num_ipus is not None and str(_num_ipus(arguments.num_ipus)) != compiled_for:
+            raise ConfigError(
+                f"[run] needs --num-ipus {compiled_for}, for which {arguments.program!r} is "
+                f"compiled; got {arguments.num_ipus}. Omit it."
+            )
         leaves = [leaf for leaf in about.arguments if not leaf.stored]
         inputs = _gathered(arguments, {x.name: (x.shape, x.numpy_dtype) for x in leaves})
         arrays = {i: inputs.get(leaf.name) for i, leaf in enumerate(about.arguments)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ipujax.option import option
-from ipujax.product_options import check_product_options
+from ipujax.product_options import check_pooling_options, check_product_options
 
 #: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
 EXCEPTIONS = ("inv", "div0", "oflo")
@@ -54,8 +54,9 @@ class ProductOptions:
         "",
         "Options of PopLibs for pooling, as a JSON object.",
         "IPUJAX_POOLING_OPTIONS",
-        check=check_product_options,
-        no_effect="pooling is a window reduction, whose plan has no options",
+        check=check_pooling_options,
+        no_effect="the model has one plan for windows, which maps results linearly and sums in "
+        "float32",
     )
 
 

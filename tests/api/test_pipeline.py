@@ -349,3 +349,45 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 def test_bad_input_is_explained(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_divided_batch_has_every_sample_once():
+    batch = {"x": BATCH.reshape(8, 3), "y": jnp.arange(8)}
+    divided = ipu.divide_batch(batch, 4)
+    check(divided["y"], np.arange(8).reshape(2, 4).T)
+    check(divided["x"].swapaxes(0, 1).reshape(8, 3), batch["x"])
+    gradient = jax.grad(lambda w, x: plain(w, x[:, None]))
+    accumulated = ipu.accumulate(gradient, micro_batches=4, in_axes=(None, 0))
+    check(accumulated(WEIGHTS, divided["x"]), gradient(WEIGHTS, batch["x"]))
+
+
+def test_no_sample_of_a_divided_batch_moves_between_devices():
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((4,), ("data",), devices=jax.devices("ipu")[:4], axis_types=auto)
+    whole, rows = (jax.sharding.NamedSharding(mesh, jax.P(*names)) for names in ((), ("data",)))
+    weights = jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=whole)
+    batch = jax.ShapeDtypeStruct((512, 8), jnp.float32, sharding=rows)
+    gradient = jax.grad(lambda w, x: jnp.tanh(x @ w).sum())
+
+    def moved(divide: Any) -> float:
+        """Bytes between devices, of gradients and of samples."""
+        accumulated = ipu.accumulate(gradient, micro_batches=2, in_axes=(None, 0))
+        return ipu.cost(lambda w, x: accumulated(w, divide(x)), weights, batch).collective_bytes
+
+    gradient_bytes = ipu.cost(gradient, weights, batch).collective_bytes
+    assert moved(lambda x: ipu.divide_batch(x, 2)) <= 2 * gradient_bytes
+    assert moved(lambda x: x.reshape(2, -1, 8)) > 2 * gradient_bytes + 512 * 8 * 4 / 8
+
+
+@pytest.mark.parametrize(
+    ("batch", "count", "needs"),
+    [
+        (jnp.ones(6), 4, "a multiple of the 4 micro-batches; got shape"),
+        (jnp.ones(()), 1, r"along the first axis, .* got shape \(\)"),
+        (jnp.ones(6), 0, "1 micro-batch or more; got 0"),
+        (jnp.ones(6), True, "1 micro-batch or more; got True"),
+    ],
+)
+def test_batches_that_cannot_be_divided(batch: jax.Array, count: int, needs: str):
+    with pytest.raises(ipu.PipelineError, match=rf"\[divide_batch\] needs .*{needs}"):
+        ipu.divide_batch(batch, count)

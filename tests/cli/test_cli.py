@@ -157,3 +157,27 @@ def test_a_reader_that_leaves_ends_the_output_quietly():
         assert run.stderr is not None
         run.stdout.close()
         assert run.stderr.read() == b""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_a_script_completes_every_word(shell: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert [word for word in WORDS if word not in script] == []
+
+
+def test_bash_completes_words_and_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    main(["completion", "bash"])
+    (tmp_path / "completion").write_text(capsys.readouterr().out)
+
+    def completed(*words: str) -> set[str]:
+        ask = (
+            f"source {tmp_path}/completion; COMP_WORDS=(ipujax {' '.join(words)}); "
+            f"COMP_CWORD={len(words)}; _shtab_ipujax ipujax {words[-1]} 2>&1; "
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        ran = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+        return set(ran.stdout.split())
+
+    assert completed("con") == {"convert", "conformance"}
+    assert "--input-exprs" in completed("run", "--input")

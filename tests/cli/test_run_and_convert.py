@@ -81,6 +81,9 @@ def test_inputs_from_examples(program: Path, capsys: pytest.CaptureFixture[str],
         (["--inputs", "x=missing.npy"], "No such file"),
         (["--input-examples", "{"], "--input-examples as JSON"),
         (["--num-ipus", "0"], "--num-ipus of 1 or more"),
+        (["--num-ipus", "3"], r"a power of two, .* got 3\. Use 4, or set IPUJAX_AUTO_ROUND"),
+        (["--input-exprs", "x=ones((2, 3))", "scale=1e39"], "scale in float32; got values beyond"),
+        (["--input-exprs", "x=ones((2, 3))", "scale=16777217"], "float32; got values beyond it"),
         (["--option", "outline"], "--option name=value"),
     ],
 )
@@ -176,6 +179,27 @@ def test_pickled_arrays_are_refused(
     assert "a .npy or .npz file of numbers" in error
 
 
+def test_numbers_of_files_are_rounded_with_a_line(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    for x, says in (
+        (X.astype(np.float64), ""),
+        (X.astype(np.int32), ""),
+        (np.full((2, 3), np.nan), ""),
+        (X / 10.0, ""),
+        (X.astype(np.float64) / 10, "[run] x: float64 rounded to float32\n"),
+    ):
+        np.save(tmp_path / "x.npy", x)
+        given = ("--inputs", f"x={tmp_path}/x.npy", "--input-exprs", "scale=0.1")
+        assert run(capsys, "run", program, *given)[::2] == (0, says)
+
+
+def test_numbers_of_ipus_are_rounded_where_an_option_says_so(program: Path, run_python: RunPython):
+    given = ("run", str(program), "--input-exprs", "x=ones((2, 3))", "scale=1", "--num-ipus", "3")
+    done = run_python("-m", "ipujax", *given, env={"IPUJAX_AUTO_ROUND_NUM_IPUS": "1"})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("suffix", ["npy", "npz"])
 def test_damaged_files_of_arrays_are_refused(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
@@ -269,6 +293,10 @@ def test_executables(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     code, _, error = run(capsys, *given, "--option", "outline=auto")
     assert code == 1
     assert "which is compiled" in error
+    assert run(capsys, *given, "--num-ipus", "1")[0] == 0
+    code, _, error = run(capsys, *given, "--num-ipus", "2")
+    assert code == 1
+    assert "needs --num-ipus 1, for which" in error
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,15 @@ def test_wrong_engine_options_are_errors(options: str, needs: str):
 def test_what_has_no_effect_says_why(name: str):
     metadata = ipu.IPUConfig.metadata(name)
     assert len(metadata.no_effect) > 20
-    lines = ipu.IPUConfig().replace(**{name: '{"a": "b"}'}).describe().splitlines()
+    lines = (
+        ipu.IPUConfig().replace(**{name: '{"optimizeForSpeed": "true"}'}).describe().splitlines()
+    )
     (place,) = (i for i, line in enumerate(lines) if f" {name} = " in line)
     assert lines[place].startswith("  * ")
     assert lines[place + 1] == f"      no effect: {metadata.no_effect}"
+
+
+@pytest.mark.parametrize("text", ['{"speed": true}', '{"optimizeForSpeed": 2}', "[]", "{"])
+def test_options_of_pooling_are_those_of_poplibs(text: str):
+    with pytest.raises(ipu.ConfigError, match="any of poolUseIntrospectiveMapping, optimizeFor"):
+        ipu.IPUConfig().replace(pooling_options=text)

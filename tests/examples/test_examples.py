@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,7 +171,22 @@ def test_stages(run_python, name: str, shown: str, least: float):
     assert float(value) >= least
 
 
+def test_a_program_is_converted_and_run_from_the_shell():
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    run = subprocess.run(
+        ["bash", EXAMPLES / "deploying" / "convert.sh"],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert re.search(r"accuracy in float16: (0\.9[5-9]|1\.0)", run.stdout), run.stdout
+
+
 def test_every_script_is_run_here():
+    assert [path.stem for path in EXAMPLES.glob("*/*.sh")] == ["convert"]
     scripts = {path.stem for path in EXAMPLES.glob("*/*.py") if "__main__" in path.read_text()}
     models = {"quickstart", "digits_mlp", "digits_cnn", "transformer", "half_precision"}
     models |= {"speech_ctc", "lstm_language_model", "recommender"}

@@ -45,3 +45,20 @@ TEST(pooling_work_is_counted) {
     CHECK(text.str().find("kernel 3 2") != std::string::npos);
   }
 }
+
+TEST(options_are_those_of_poplibs) {
+  Fixture f;
+  const pooling::PoolParams params(popnn::PoolingType::SUM, {4}, {2}, {2}, {0}, {0}, 1, 1, FLOAT);
+  const Tensor in = f.constant<float>({1, 1, 4}, {1, 2, 3, 4});
+  const OptionFlags known{{"poolUseIntrospectiveMapping", "false"},
+                          {"optimizeForSpeed", "true"},
+                          {"useFloatPartialsWhereBeneficial", "true"}};
+  const Tensor out = pooling::pool(f.graph, params, in, f.prog, {}, known);
+  const auto found = f.run(flat({out}));
+  CHECK_EQ(found[0], 3);
+  CHECK_EQ(found[1], 7);
+  CHECK_THROWS(pooling::pool(f.graph, params, in, f.prog, {}, {{"speed", "true"}}), "speed");
+  CHECK_THROWS(pooling::poolInputGradient(f.graph, params, 1, out, f.prog, {},
+                                          {{"optimizeForSpeed", "often"}}),
+               "optimizeForSpeed");
+}
