@@ -30,12 +30,8 @@ enum class Link : std::uint8_t {
   kSquareRoot,
   kInverseSquareRoot,
   kRelu,
-  kExp,
-  kExpm1,
-  kLog,
-  kLog1p,
+  kExpm1,  ///< exp, log and sigmoid have none: their loops over a block are faster
   kTanh,
-  kSigmoid,
   kAdd,
   kSubtract,      ///< acc - a
   kSubtractFrom,  ///< a - acc
