@@ -14,7 +14,7 @@ struct OneVertex : Fixture {
   }
   template <class T>
   poplar::Tensor onTile(std::vector<std::size_t> shape, const std::vector<T>& values,
-                poplar::Type type = poplar::equivalent_device_type<T>::value) {
+                        poplar::Type type = poplar::equivalent_device_type<T>::value) {
     const poplar::Tensor t = constant<T>(std::move(shape), values, type);
     graph.setTileMapping(t, 0);
     return t;

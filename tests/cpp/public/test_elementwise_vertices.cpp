@@ -70,18 +70,17 @@ void checkBinary(BinaryOpType op, Type type) {
   f.graph.connect(f.v["in1Out"], out);
   f.graph.connect(f.v["in2"], valuesOn(f, others, type));
   Fixture library;
-  const Tensor expected =
-      popops::map(library.graph, op, valuesOn(library, kValues, type),
-                  valuesOn(library, others, type), library.prog);
+  const Tensor expected = popops::map(library.graph, op, valuesOn(library, kValues, type),
+                                      valuesOn(library, others, type), library.prog);
   near(floatsOf(f, out), floatsOf(library, expected), toleranceOf(type), name);
 }
 
 }  // namespace
 
 TEST(unary_vertices_give_what_the_library_does) {
-  for (const auto op : {UnaryOpType::ABSOLUTE, UnaryOpType::EXPONENT, UnaryOpType::SIGMOID,
-                        UnaryOpType::SQRT, UnaryOpType::ROUND, UnaryOpType::IS_NAN,
-                        UnaryOpType::SIN})
+  for (const auto op :
+       {UnaryOpType::ABSOLUTE, UnaryOpType::EXPONENT, UnaryOpType::SIGMOID, UnaryOpType::SQRT,
+        UnaryOpType::ROUND, UnaryOpType::IS_NAN, UnaryOpType::SIN})
     checkUnary(op, FLOAT);
   for (const auto op : {UnaryOpType::NEGATE, UnaryOpType::TANH, UnaryOpType::LOGARITHM})
     checkUnary(op, HALF);
@@ -89,8 +88,8 @@ TEST(unary_vertices_give_what_the_library_does) {
 }
 
 TEST(binary_vertices_give_what_the_library_does) {
-  for (const auto op : {BinaryOpType::ADD, BinaryOpType::DIVIDE, BinaryOpType::MAXIMUM,
-                        BinaryOpType::POWER})
+  for (const auto op :
+       {BinaryOpType::ADD, BinaryOpType::DIVIDE, BinaryOpType::MAXIMUM, BinaryOpType::POWER})
     checkBinary(op, FLOAT);
   for (const auto op : {BinaryOpType::MULTIPLY, BinaryOpType::SUBTRACT}) checkBinary(op, HALF);
   for (const auto op : {BinaryOpType::REMAINDER, BinaryOpType::BITWISE_XOR}) checkBinary(op, INT);
@@ -169,8 +168,8 @@ TEST(non_linearities_and_their_gradients) {
     f.graph.connect(f.v["data"], x);
     f.graph.setInitialValue(f.v["n"], n);
     Fixture library;
-    const Tensor y = popnn::nonLinearity(library.graph, type, valuesOn(library, kValues, FLOAT),
-                                         library.prog);
+    const Tensor y =
+        popnn::nonLinearity(library.graph, type, valuesOn(library, kValues, FLOAT), library.prog);
     near(floatsOf(f, x), floatsOf(library, y), 2e-6, name);
 
     OneVertex g(templateVertex("popnn::NonLinearityGrad1D", FLOAT, type));
@@ -181,9 +180,9 @@ TEST(non_linearities_and_their_gradients) {
     g.graph.connect(g.v["inGrad"], in_grad);
     g.graph.setInitialValue(g.v["n"], n);
     Fixture again;
-    const Tensor expected = popnn::nonLinearityInputGradient(
-        again.graph, type, valuesOn(again, kValues, FLOAT), valuesOn(again, grads, FLOAT),
-        again.prog);
+    const Tensor expected =
+        popnn::nonLinearityInputGradient(again.graph, type, valuesOn(again, kValues, FLOAT),
+                                         valuesOn(again, grads, FLOAT), again.prog);
     near(floatsOf(g, in_grad), floatsOf(again, expected), 4e-6, name);
   }
 }
