@@ -240,11 +240,9 @@ def lines_of(path: str, names: list[str]) -> Iterator[str]:
 def vertices() -> list[str]:
     """The vertices of PopLibs that `Graph::addVertex` takes by name."""
     return [
-        f"`{path.name.removesuffix('_vertices.h')}::{name}`"
+        f"`{path.name.split('_')[0]}::{name}`"
         for path in sorted((ROOT / "cpp/poplar/codelets").glob("*_vertices.h"))
-        for name in re.findall(
-            r"^class (\w+) : public poplar::Vertex", path.read_text(), re.MULTILINE
-        )
+        for name in re.findall(r"^class (\w+) : public \w+", path.read_text(), re.MULTILINE)
     ]
 
 

@@ -45,6 +45,20 @@ std::ostream& operator<<(std::ostream& os, const TernaryOpType& t) { return os <
 
 }  // namespace popops::expr::ostream_ext
 
+namespace popops::expr {
+
+std::string vertexTemplateToString(const UnaryOpType& type) {
+  return std::string("popops::expr::UnaryOpType::") + ostream_ext::nameOf(type);
+}
+std::string vertexTemplateToString(const BinaryOpType& type) {
+  return std::string("popops::expr::BinaryOpType::") + ostream_ext::nameOf(type);
+}
+std::string vertexTemplateToString(const TernaryOpType& type) {
+  return std::string("popops::expr::TernaryOpType::") + ostream_ext::nameOf(type);
+}
+
+}  // namespace popops::expr
+
 namespace poputil {
 namespace {
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <stdexcept>
 
-
 namespace ipujax::engine {
 
 /// A codelet did what ends a process: what() begins with a verb, as in "calls abort()".

@@ -115,8 +115,8 @@ void VertexDecoder::vectorEdge(VertexImage& v, const IpujaxField& f, std::size_t
 }
 
 /// Elements [offset, offset + n) of an operand; of none where n is 0.
-void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at, std::int64_t operand,
-             std::int64_t offset, std::int64_t n) {
+void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at,
+                            std::int64_t operand, std::int64_t offset, std::int64_t n) {
   if (operand == kNoOperand) {
     need(n == 0, "edges with a tensor");
     return point(v, at, numOperands() + 1, 0);

@@ -13,7 +13,9 @@ constexpr std::int64_t kNoOperand = -1;
 
 constexpr std::size_t kVertexAlign = 16;
 /// Of images, which lie one behind the other.
-constexpr std::size_t padded(std::size_t bytes) { return (bytes + kVertexAlign - 1) / kVertexAlign * kVertexAlign; }
+constexpr std::size_t padded(std::size_t bytes) {
+  return (bytes + kVertexAlign - 1) / kVertexAlign * kVertexAlign;
+}
 
 /// Where a pointer is in a vertex's image, and what its offset, which is there, counts from.
 struct VertexPatch {

@@ -187,7 +187,8 @@ TEST(a_worker_that_ends_is_named) {
 
 TEST(constructors_and_estimates_of_codelets_are_guarded) {
   CHECK_THROWS(OneVertex("Constructs"), "divides an integer by zero");
-  CHECK_THROWS(OneVertex("Estimates"), "getCycleEstimate() of Estimates to give cycles; it divides");
+  CHECK_THROWS(OneVertex("Estimates"),
+               "getCycleEstimate() of Estimates to give cycles; it divides");
 }
 
 TEST(guards_nest_and_let_exceptions_through) {
@@ -204,7 +205,8 @@ TEST(guards_nest_and_let_exceptions_through) {
 // Outside of codelets signals mean what they did before.
 TEST(signals_from_elsewhere_end_the_process) {
   guarded([] {});
-  for (void (*ending)() : {+[] { raise(SIGFPE); }, +[] { guarded([] { kill(getpid(), SIGFPE); }); }}) {
+  for (void (*ending)() :
+       {+[] { raise(SIGFPE); }, +[] { guarded([] { kill(getpid(), SIGFPE); }); }}) {
     const int status = statusOf(ending);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGFPE);
   }

@@ -42,7 +42,8 @@ struct DrawAll : MultiVertex {
 struct Generator {
   std::uint64_t s0, s1;
   explicit Generator(const unsigned* words)
-      : s0(words[0] | std::uint64_t{words[1]} << 32), s1(words[2] | std::uint64_t{words[3]} << 32) {}
+      : s0(words[0] | std::uint64_t{words[1]} << 32),
+        s1(words[2] | std::uint64_t{words[3]} << 32) {}
   static std::uint64_t turned(std::uint64_t x, int by) { return x << by | x >> (64 - by); }
   unsigned next() {
     const std::uint64_t sx = s0 ^ s1, sa = s0 & s1;

@@ -10,37 +10,12 @@
 
 #include "Check.hpp"
 #include "Fixture.hpp"
+#include "OneVertex.hpp"
 
 /// Vertices of PopLibs that programs name themselves.
 using namespace poplar;
 using namespace poplar::program;
 using poputil::templateVertex;
-
-namespace {
-
-/// One vertex on tile 0, run once.
-struct OneVertex : Fixture {
-  ComputeSet cs = graph.addComputeSet("vertex");
-  VertexRef v;
-
-  explicit OneVertex(const std::string& type) : v(graph.addVertex(cs, type)) {
-    graph.setTileMapping(v, 0);
-  }
-  template <class T>
-  Tensor onTile(std::vector<std::size_t> shape, const std::vector<T>& values,
-                Type type = equivalent_device_type<T>::value) {
-    const Tensor t = constant<T>(std::move(shape), values, type);
-    graph.setTileMapping(t, 0);
-    return t;
-  }
-  template <class T>
-  std::vector<T> result(const Tensor& t) {
-    prog = Sequence({Execute(cs)});
-    return run<T>(t);
-  }
-};
-
-}  // namespace
 
 TEST(classes_are_gathered_in_chunks_with_their_positions) {
   for (const bool largest : {true, false}) {
