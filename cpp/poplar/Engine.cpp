@@ -93,6 +93,17 @@ struct Engine::Impl {
                        name + "'. Create it before the graph is compiled.");
   }
 
+  /// Entries of the remote buffer that an entry point moves one of.
+  std::uint64_t entriesOf(const std::string& entry_point) const {
+    for (const auto& step : image->steps) {
+      const bool moves =
+          step.kernel == "engine.remote_write" || step.kernel == "engine.remote_read";
+      if (moves && image->debug[step.debug].name == entry_point)
+        return static_cast<std::uint64_t>(step.operands[0].shape.at(0));
+    }
+    return 0;
+  }
+
   /// Moves one entry of a remote buffer of one replica to or from memory of the host.
   void copyEntry(const char* direction, StringRef buffer, void* memory, std::uint64_t repeat,
                  unsigned replica) {
@@ -106,6 +117,12 @@ struct Engine::Impl {
       throw poplar_error("[Engine] needs one of " + std::to_string(image->signature.num_replicas) +
                          " replicas; got replica " + std::to_string(replica) +
                          ". Use a replica below that number.");
+    }
+    const std::uint64_t entries = entriesOf(name);
+    if (repeat >= entries) {
+      throw poplar_error("[Engine] needs one of the " + std::to_string(entries) +
+                         " entries of remote buffer '" + handle + "'; got " +
+                         std::to_string(repeat) + ". Use a repeat index below that number.");
     }
     auto entry = static_cast<std::int32_t>(repeat);
     streams.connect(name + ".entry", replica, &entry);

@@ -338,3 +338,23 @@ TEST(remote_buffers_are_indexed_by_integers) {
   CHECK_EQ(host[3], 4.0f);
   CHECK_THROWS(engine.copyFromRemoteBuffer("b", host.data(), 2), "a remote buffer; got 'b'");
 }
+
+TEST(entries_of_remote_buffers_are_counted) {
+  for (const std::size_t entries : {1, 3}) {
+    Fixture f(8);
+    const auto buffer = f.graph.addRemoteBuffer("buffer", FLOAT, 4, entries);
+    const Tensor t = f.variable("t", {4});
+    f.prog.add(Copy(buffer, t, f.constant<int>({1}, {0})));
+    Engine engine(f.graph, f.prog);
+    engine.load(f.device);
+    const std::vector<float> values{1, 2, 3, 4};
+    std::vector<float> got(4);
+    engine.copyToRemoteBuffer(values.data(), "buffer", entries - 1);
+    engine.copyFromRemoteBuffer("buffer", got.data(), entries - 1);
+    CHECK(got == values);
+    const std::string count = "one of the " + std::to_string(entries) + " entries";
+    const auto beyond = (std::uint64_t{1} << 32) + 1;
+    CHECK_THROWS(engine.copyToRemoteBuffer(values.data(), "buffer", entries), count);
+    CHECK_THROWS(engine.copyFromRemoteBuffer("buffer", got.data(), beyond), count);
+  }
+}
