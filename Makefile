@@ -147,7 +147,7 @@ types: $(SETUP) ## check Python types
 stubs: build ## regenerate the extension's type stubs from its signatures
 	$(PY) .ci/stubs.py ipujax/_poplar/_poplar
 
-docs: stubs ## regenerate pages, check links and examples
+docs: stubs runtime ## regenerate pages, check links and examples
 	$(PY) -m ipujax options --markdown > docs/options.md
 	$(PY) -m ipujax ops > docs/ops.md
 	$(PY) .ci/poplar_api.py > docs/poplar-api.md
