@@ -25,7 +25,7 @@ END
 
 python -m ipujax convert classifier.jax -o half.jax --precision-mode FP16
 python -m ipujax run half.jax --inputs inputs.npz --outdir results
-python -m ipujax report half.jax | head -n 3
+python -m ipujax report half.jax | sed -n 1,3p
 
 python - <<'END'
 import numpy as np

@@ -44,8 +44,17 @@ FAILED, RECOVERABLE, UNRECOVERABLE, DOES_NOT_FIT = 1, 3, 4, 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """Runs one command; returns the exit code. The environment is afterwards as it was before."""
+    before = dict(os.environ)  # commands put options there for the programs that they run
+    try:
+        return _run(sys.argv[1:] if arguments is None else list(arguments))
+    finally:
+        for name in os.environ.keys() - before:
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _run(given: Sequence[str]) -> int:
     word = next((each for each in given if each in WORDS), "ipujax")
     try:
         command = _module(word)

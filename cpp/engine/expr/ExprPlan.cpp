@@ -371,7 +371,6 @@ class Planner {
       const std::vector<bool>& direct) const {
     std::vector<std::uint32_t> written;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
-    const auto first = static_cast<std::uint32_t>(num_inputs_);
     for (const VirtualStep& d : steps_) {
       for (const std::uint32_t input : inputsRead(d)) {
         for (const std::uint32_t output : written) pairs.emplace_back(output, input);
@@ -379,7 +378,7 @@ class Planner {
       if (d.output >= 0)
         written.push_back(static_cast<std::uint32_t>(d.output));
       else if (d.out >= 0 && direct[index(d.out)])
-        written.push_back(place_[index(d.out)].base - first);
+        written.push_back(place_[index(d.out)].base - static_cast<std::uint32_t>(num_inputs_));
     }
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
@@ -493,8 +492,7 @@ class Planner {
 ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded,
                   Writes writes) {
   ExprPlan plan;
-  const ExprProgram rotating = withRotations(program);
-  Planner(rotating, uniform, padded, writes).plan(plan);
+  Planner(withRotations(program), uniform, padded, writes).plan(plan);
   return plan;
 }
 
