@@ -14,7 +14,7 @@ from ipujax.api.collectives import cross_replica_mean
 from ipujax.api.replicas import AxisName, resolve
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
-from ipujax.nn.group_norm import is_stable
+from ipujax.nn.group_norm import is_stable, wide
 from ipujax.ops.definition import Op
 
 jax_compat.hide_frames(__file__)
@@ -30,10 +30,6 @@ class BatchNormState(NamedTuple):
 
     mean: jax.Array
     variance: jax.Array
-
-
-def _wide(x: jax.Array) -> jax.Array:
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 def _along(vector: jax.Array, x: jax.Array, axis: int) -> jax.Array:
@@ -53,14 +49,14 @@ def _plain(x: jax.Array, *vectors: jax.Array, axis: int) -> jax.Array:
 def _vjp(operands: Any, _: Any, cotangents: Any, *, axis: int) -> tuple[jax.Array, ...]:
     """From two sums over the batch: that of products serves gamma and the deviation."""
     x, mean, inverse, gamma, beta = operands
-    dy = _wide(cotangents[0])
-    centred = _wide(x) - _wide(_along(mean.astype(x.dtype), x, axis))
+    dy = wide(cotangents[0])
+    centred = wide(x) - wide(_along(mean.astype(x.dtype), x, axis))
     sums, products = (jnp.sum(each, _all_but(x, axis)) for each in (dy, dy * centred))
-    scale = _wide(gamma) * inverse
+    scale = wide(gamma) * inverse
     return (
         (dy * _along(scale, x, axis)).astype(x.dtype),
         (-sums * scale).astype(mean.dtype),
-        (products * _wide(gamma)).astype(inverse.dtype),
+        (products * wide(gamma)).astype(inverse.dtype),
         (products * inverse).astype(gamma.dtype),
         sums.astype(beta.dtype),
     )
@@ -178,11 +174,11 @@ def _group_size(given: int | Literal["option"] | None) -> int | None:
 def _statistics(
     x: jax.Array, axis: int, stable: bool, over_replicas: Any
 ) -> tuple[jax.Array, jax.Array]:
-    wide, dims = _wide(x), _all_but(x, axis)
+    x, dims = wide(x), _all_but(x, axis)
     if stable:
-        mean = over_replicas(jnp.mean(wide, dims))
-        return mean, over_replicas(jnp.mean(jnp.square(wide - _along(mean, x, axis)), dims))
-    mean, squares = over_replicas((jnp.mean(wide, dims), jnp.mean(jnp.square(wide), dims)))
+        mean = over_replicas(jnp.mean(x, dims))
+        return mean, over_replicas(jnp.mean(jnp.square(x - _along(mean, x, axis)), dims))
+    mean, squares = over_replicas((jnp.mean(x, dims), jnp.mean(jnp.square(x), dims)))
     return mean, jnp.maximum(squares - jnp.square(mean), 0)
 
 

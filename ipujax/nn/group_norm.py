@@ -21,7 +21,8 @@ jax_compat.hide_frames(__file__)
 Parameter = Any
 
 
-def _wide(x: jax.Array) -> jax.Array:
+def wide(x: jax.Array) -> jax.Array:
+    """In the dtype of sums: float32, or what is wider."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
@@ -64,7 +65,7 @@ class _Groups(NamedTuple):
 
     def mean(self, x: jax.Array) -> jax.Array:
         """Of what `split` returns, in the wide type, beside it."""
-        return jnp.mean(_wide(x), self.dims, keepdims=True)
+        return jnp.mean(wide(x), self.dims, keepdims=True)
 
 
 def _plain(
@@ -82,16 +83,16 @@ def _plain(
     parts = view.split(x)
     mean = view.mean(parts)
     if stable:
-        variance = view.mean(jnp.square(_wide(parts) - mean))
+        variance = view.mean(jnp.square(wide(parts) - mean))
     else:
-        variance = jnp.maximum(view.mean(jnp.square(_wide(parts))) - jnp.square(mean), 0)
+        variance = jnp.maximum(view.mean(jnp.square(wide(parts))) - jnp.square(mean), 0)
     inverse = lax.rsqrt(variance + epsilon)
     scale = view.split(gamma[None, :, None])
     shift = view.split(beta[None, :, None])
     if view.rows or x.shape[-3] * x.shape[-1] == 1:
-        y = ((_wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
+        y = ((wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
     else:  # one multiplication less for each element: scales are those of channels
-        y = ((_wide(parts) - mean) * (inverse * _wide(scale)) + _wide(shift)).astype(x.dtype)
+        y = ((wide(parts) - mean) * (inverse * wide(scale)) + wide(shift)).astype(x.dtype)
     return y.reshape(x.shape), view.result(mean), view.result(inverse)
 
 
@@ -113,9 +114,9 @@ def _plain_gradient(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     view = _view(x, groups, strided)
     mean, inverse = view.statistic(mean), view.statistic(inverse)
-    whitened = (_wide(view.split(x)) - mean) * inverse
-    dy_parts = _wide(view.split(dy))
-    grads = dy_parts * _wide(view.split(gamma[None, :, None]))
+    whitened = (wide(view.split(x)) - mean) * inverse
+    dy_parts = wide(view.split(dy))
+    grads = dy_parts * wide(view.split(gamma[None, :, None]))
     first, second = view.mean(grads), view.mean(grads * whitened)
     dx = (grads - first - whitened * second) * inverse
     all_but_channels = (*range(x.ndim - 3),) if view.rows else (*range(x.ndim - 2), x.ndim)
