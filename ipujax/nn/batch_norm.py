@@ -41,28 +41,29 @@ def _all_but(x: jax.Array, axis: int) -> tuple[int, ...]:
     return tuple(d for d in range(x.ndim) if d != axis)
 
 
-def _plain(x: jax.Array, *vectors: jax.Array, axis: int) -> jax.Array:
-    mean, inverse, gamma, beta = (_along(v.astype(x.dtype), x, axis) for v in vectors)
-    return (x - mean) * inverse * gamma + beta
+def _plain(x: jax.Array, *vectors: jax.Array, axis: int, scaled: bool, shifted: bool) -> jax.Array:
+    mean, inverse, *affine = (_along(v.astype(x.dtype), x, axis) for v in vectors)
+    y = (x - mean) * inverse
+    y = y * affine[0] if scaled else y
+    return y + affine[-1] if shifted else y
 
 
-def _vjp(operands: Any, _: Any, cotangents: Any, *, axis: int) -> tuple[jax.Array, ...]:
+def _vjp(
+    operands: Any, _: Any, cotangents: Any, *, axis: int, scaled: bool, shifted: bool
+) -> list[jax.Array]:
     """From two sums over the batch: that of products serves gamma and the deviation."""
-    x, mean, inverse, gamma, beta = operands
+    x, mean, inverse, *affine = operands
     dy = wide(cotangents[0])
     centred = wide(x) - wide(_along(mean.astype(x.dtype), x, axis))
     sums, products = (jnp.sum(each, _all_but(x, axis)) for each in (dy, dy * centred))
-    scale = wide(gamma) * inverse
-    return (
-        (dy * _along(scale, x, axis)).astype(x.dtype),
-        (-sums * scale).astype(mean.dtype),
-        (products * wide(gamma)).astype(inverse.dtype),
-        (products * inverse).astype(gamma.dtype),
-        sums.astype(beta.dtype),
-    )
+    gamma = wide(affine[0]) if scaled else 1
+    scale = gamma * inverse
+    made = [dy * _along(scale, x, axis), -sums * scale, products * gamma]
+    made += [products * inverse] * scaled + [sums] * shifted
+    return [g.astype(operand.dtype) for g, operand in zip(made, operands, strict=True)]
 
 
-#: x, and [C] of means, of 1 / deviation, gamma and beta.
+#: x, and [C] of means, of 1 / deviation, of gamma if `scaled` and of beta if `shifted`.
 NORMALISE = Op("batch_normalise", _plain, vjp=_vjp, fused=True)
 
 
@@ -158,11 +159,10 @@ def batch_norm(
     else:
         mean, variance = state
     inverse = lax.rsqrt(variance + epsilon)
-    vectors = (
-        jnp.full(x.shape[axis], default, x.dtype) if v is None else jnp.asarray(v, x.dtype)
-        for v, default in ((gamma, 1), (beta, 0))
-    )
-    return NORMALISE(x, mean, inverse, *vectors, axis=axis), state
+    scaled, shifted = gamma is not None, beta is not None
+    affine = [jnp.asarray(v, x.dtype) for v in (gamma, beta) if v is not None]
+    y = NORMALISE(x, mean, inverse, *affine, axis=axis, scaled=scaled, shifted=shifted)
+    return y, state
 
 
 def _group_size(given: int | Literal["option"] | None) -> int | None:

@@ -110,3 +110,21 @@ def test_edges_and_refusals() -> None:
         ipu.nn.batch_norm(X, STATE, momentum=2)
     with pytest.raises(ipu.ReplicationError, match=r"nn\.batch_norm"):
         ipu.nn.batch_norm(X, STATE, replica_group_size=None)
+
+
+@pytest.mark.parametrize("given", [(), ("gamma",), ("beta",), ("gamma", "beta")])
+def test_gradients_with_and_without_gamma_and_beta(given: tuple[str, ...]):
+    rng = np.random.default_rng(7)
+    x, weights = (rng.normal(size=(4, 5, 6)).astype(np.float32) for _ in range(2))
+    vectors = {name: rng.normal(size=6).astype(np.float32) for name in given}
+
+    def loss(x, vectors):
+        y, _ = ipu.nn.batch_norm(x, ipu.nn.batch_norm_init(6), **vectors)
+        return jnp.sum(y * weights)
+
+    def reference(x, vectors):
+        y = (x - x.mean((0, 1))) / jnp.sqrt(x.var((0, 1)) + 1e-3)
+        return jnp.sum((y * vectors.get("gamma", 1) + vectors.get("beta", 0)) * weights)
+
+    found, wanted = (jax.jit(jax.grad(f, (0, 1)))(x, vectors) for f in (loss, reference))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, wanted)
