@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "engine/Workspace.hpp"
 #include "engine/kernels/Ctc.hpp"
@@ -22,13 +23,16 @@ class Scaled {
         emitted_(workspace_.get<double>((problem.gradient ? T : kStepsAtOnce) * emittedSize())),
         skip_(workspace_.get<double>(L + 2)),
         gathered_(workspace_.get<float>(kStepsAtOnce * emittedSize())),
-        row_(workspace_.get<float>(problem.are_logits ? p_.classes + 1 : 0)),
+        row_(workspace_.get<float>(problem.are_logits ? p_.classes : 0)),
         columns_(workspace_.get<std::uint32_t>(L)),
         ranges_(workspace_.get<Reach>((T + kStepsAtOnce - 1) / kStepsAtOnce)) {
     for (std::int64_t k = 0; k < L + 2; ++k)
       skip_[k] = k > 0 && k < L && p_.label[k] != p_.blank && p_.label[k] != p_.label[k - 1];
-    const auto outside = static_cast<std::uint32_t>(p_.classes);
-    for (std::int64_t k = 0; k < L; ++k) columns_[k] = std::min(p_.label[k], outside);
+    for (std::int64_t k = 0; k < L; ++k) {
+      const bool inside = p_.label[k] < p_.classes;
+      columns_[k] = inside ? p_.label[k] : static_cast<std::uint32_t>(p_.blank);
+      if (!inside) outside_.push_back(k);
+    }
   }
 
   bool run() {
@@ -89,16 +93,18 @@ class Scaled {
     return true;
   }
 
+  /// Of a step's classes: those of the labels, `one` for labels that are no class, a 0, the blank.
+  void gather(const float* classes, float one, float* to) const {
+    for (std::int64_t k = 0; k < L; ++k) to[k] = classes[columns_[k]];
+    for (const std::int64_t k : outside_) to[k] = one;
+    to[L] = 0.0f;
+    to[L + 1] = classes[p_.blank];
+  }
+
   /// The exponentials of all steps at once: those of few would be slower.
   bool emitLogs(std::int64_t begin, std::int64_t n) {
-    const auto outside = static_cast<std::uint32_t>(p_.classes);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float* logs = p_.data + (begin + i) * p_.stride;
-      float* to = gathered_ + i * emittedSize();
-      for (std::int64_t k = 0; k < L; ++k) to[k] = columns_[k] < outside ? logs[columns_[k]] : 0.0f;
-      to[L] = 0.0f;
-      to[L + 1] = logs[p_.blank];
-    }
+    for (std::int64_t i = 0; i < n; ++i)
+      gather(p_.data + (begin + i) * p_.stride, 0.0f, gathered_ + i * emittedSize());
     const KeyRange found = loops().range(gathered_, n * emittedSize());
     if (found.least < keyOf(-kMostLog) || found.most > keyOf(kMostLog)) return false;
     constexpr double kLog2E = 1.4426950408889634;
@@ -114,14 +120,12 @@ class Scaled {
       const double sum = loop.exponentials(p_.data + (begin + i) * p_.stride, row_, p_.classes).sum;
       if (!(sum < std::numeric_limits<double>::infinity())) return false;
       const double scale = 1.0 / sum;
-      row_[p_.classes] = static_cast<float>(sum);
       if (p_.gradient != nullptr)
         loop.scaled(row_, static_cast<float>(scale), p_.gradient + (begin + i) * p_.stride,
                     p_.classes);
       float* to = gathered_ + i * emittedSize();
-      for (std::int64_t k = 0; k < L; ++k) to[k] = row_[columns_[k]];
+      gather(row_, static_cast<float>(sum), to);
       to[L] = 1.0f;
-      to[L + 1] = row_[p_.blank];
       loop.widened(to, scale, emittedRow(begin + i), emittedSize());
     }
     const KeyRange found = loops().range(gathered_, n * emittedSize());
@@ -216,10 +220,11 @@ class Scaled {
   std::int64_t T, L;
   Workspace workspace_;
   double *rows_, *emitted_, *skip_;
-  float* gathered_;         ///< of kStepsAtOnce steps, in the order of what is emitted
-  float* row_;              ///< exponentials of a step's logits; behind them, what stands for 1
-  std::uint32_t* columns_;  ///< classes of the labels; of those that are none, their number
-  Reach* ranges_;           ///< of what kStepsAtOnce steps emit
+  float* gathered_;                    ///< of kStepsAtOnce steps, in the order of what is emitted
+  float* row_;                         ///< exponentials of a step's logits
+  std::uint32_t* columns_;             ///< classes of the labels
+  std::vector<std::int64_t> outside_;  ///< labels that are no class
+  Reach* ranges_;                      ///< of what kStepsAtOnce steps emit
   double exponent_ = 0.0;
 };
 
