@@ -57,9 +57,17 @@ class Linker {
   void run() {
     for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(steps_[at_]);
     add(Link::kEnd);
+    joinLinks();
   }
 
  private:
+  void joinLinks() {
+    std::vector<simd::ChainLink> joined;
+    for (const auto& next : chain_.links)
+      if (joined.empty() || !joined.back().join(next)) joined.push_back(next);
+    chain_.links = std::move(joined);
+  }
+
   std::size_t index(std::int32_t v) const { return static_cast<std::size_t>(v); }
   bool isAvailable(std::int32_t v) const {
     return values_[index(v)].scalar || in_memory_[index(v)];

@@ -19,6 +19,16 @@ std::int64_t chainLanes() { return IPUJAX_PICK(chainLanes)(); }
 namespace {
 using expr::Op;
 
+/// The link's place among those that can be joined.
+std::optional<std::size_t> joinedPlace(const ChainLink& link) {
+  for (std::size_t place = 0; place < kNumJoined; ++place) {
+    const Link kind = kJoined[place / kJoinedSources.size()];
+    const Source source = kJoinedSources[place % kJoinedSources.size()];
+    if ((link.code & ~3u) == ChainLink::codeOf(kind, source)) return place;
+  }
+  return {};
+}
+
 constexpr LinkForms unary(Link link) { return {link, {}, {}}; }
 constexpr LinkForms commutative(Link link) { return {link, link, {}}; }
 
@@ -98,6 +108,15 @@ LinkForms find(Op op, std::span<const LinkRow> rows, std::span<const LinkRow> ot
   return {};
 }
 }  // namespace
+
+bool ChainLink::join(const ChainLink& next) {
+  const auto first = joinedPlace(*this), second = joinedPlace(next);
+  if (!first || !second || stores() || next.loads()) return false;
+  code = static_cast<std::uint16_t>(joinedCode(*first, *second) | (code & 2u) | (next.code & 1u));
+  b = next.a;
+  to = next.to;
+  return true;
+}
 
 LinkForms linksOf(Op op, ElementType operand, ElementType result) {
   const ElementType from = blockType(operand);

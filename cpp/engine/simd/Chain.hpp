@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -146,19 +147,32 @@ struct ChainLink {
     code |= 2u;
     from = load.a;
   }
-  /// No store: stores what it leaves in the accumulator, 4 bytes for each element.
+  /// No store: stores what it leaves in the accumulator, 4 bytes for each element. Before joins.
   void storeAfter(std::uint8_t memory) {
     code |= 1u;
     to = memory;
   }
+
+  /// Does what `next` does as well, with b as next's operand; false where no link does both.
+  bool join(const ChainLink& next);
 
   Link link;
   std::uint16_t code;
   std::uint8_t a, b;  ///< numbers of memory, as are the last two
   std::uint8_t from = 0, to = 0;
 };
-constexpr std::size_t kNumLinkCodes =
+constexpr std::size_t kNumSingleCodes =
     ChainLink::codeOf(Link::kSelectFalse, Source::kKeptMask, Source::kKeptMask) + 4;
+
+/// Of these, any two that follow each other can be one link: a jump less for each strip.
+constexpr std::array kJoined{Link::kAdd, Link::kSubtract, Link::kSubtractFrom, Link::kMultiply};
+constexpr std::array kJoinedSources{Source::kMemory, Source::kScalar};
+constexpr std::size_t kNumJoined = kJoined.size() * kJoinedSources.size();
+/// `first` and `second`: places among kJoined, each with all of kJoinedSources.
+constexpr std::uint16_t joinedCode(std::size_t first, std::size_t second) {
+  return static_cast<std::uint16_t>(kNumSingleCodes + (first * kNumJoined + second) * 4);
+}
+constexpr std::size_t kNumLinkCodes = joinedCode(kNumJoined, 0);
 
 /// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves each of the
 /// `num_memory` pointers on by n times its `steps`, the bytes of an element or 0.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "engine/simd/HalfMath.hpp"
 #include "engine/simd/Registers.hpp"
@@ -153,6 +154,15 @@ IPUJAX_INLINE Float choose(Int mask, Float a, Float b) {
 #endif
 }
 
+/// What the links of kJoined do.
+template <Link kLink>
+IPUJAX_INLINE Float combined(Float x, Float y) {
+  if constexpr (kLink == Link::kAdd) return x + y;
+  if constexpr (kLink == Link::kSubtract) return x - y;
+  if constexpr (kLink == Link::kSubtractFrom) return y - x;
+  if constexpr (kLink == Link::kMultiply) return x * y;
+}
+
 /// Where a link's operands are, for one strip: `at` elements from the stretch's first.
 struct Operands {
   const std::byte *a, *b;
@@ -236,8 +246,12 @@ struct Strip {
     for (int form = 0; form < 4; ++form) forms[form] = {runFunction<F>};
   }
   template <class F>
-  static constexpr void put(Codes& codes, F, Link link, Source a, Source b = Source::kMemory) {
-    Code* forms = &codes[ChainLink::codeOf(link, a, b)];
+  static constexpr void put(Codes& codes, F f, Link link, Source a, Source b = Source::kMemory) {
+    put(codes, f, ChainLink::codeOf(link, a, b));
+  }
+  template <class F>
+  static constexpr void put(Codes& codes, F, std::size_t code) {
+    Code* forms = &codes[code];
     if constexpr (sizeof...(kIndex) < 8) {
       for (int form = 0; form < 4; ++form) forms[form] = {run<F, kTested>};
     } else {
@@ -246,6 +260,24 @@ struct Strip {
       forms[2] = {run<F, 2>};
       forms[3] = {run<F, 3>};
     }
+  }
+
+  /// The two links at places kFirst and kSecond in one.
+  template <std::size_t kFirst, std::size_t kSecond>
+  struct Joined {
+    IPUJAX_FN void operator()(Float& x, const Operands& o, int i) const {
+      constexpr std::size_t kSources = kJoinedSources.size();
+      constexpr Source kA = kJoinedSources[kFirst % kSources];
+      constexpr Source kB = kJoinedSources[kSecond % kSources];
+      x = combined<kJoined[kFirst / kSources]>(x, o.template vector<kA, Float>(o.a, i));
+      x = combined<kJoined[kSecond / kSources]>(x, o.template vector<kB, Float>(o.b, i));
+    }
+  };
+  template <std::size_t... kPair>
+  static constexpr void putJoined(Codes& codes, std::index_sequence<kPair...>) {
+    (put(codes, Joined<kPair / kNumJoined, kPair % kNumJoined>{},
+         joinedCode(kPair / kNumJoined, kPair % kNumJoined)),
+     ...);
   }
 
 // A statement on vector i of the accumulator, x, with operands o. Others: expressions of x and the
@@ -307,10 +339,10 @@ struct Strip {
     UNARY(kRelu, larger(Float{}, x))
     FUNCTION(kExpm1, expm1Float(a))
     FUNCTION(kTanh, tanhFloat(a))
-    BINARY(kAdd, Float, x + y)
-    BINARY(kSubtract, Float, x - y)
-    BINARY(kSubtractFrom, Float, y - x)
-    BINARY(kMultiply, Float, x * y)
+    BINARY(kAdd, Float, combined<Link::kAdd>(x, y))
+    BINARY(kSubtract, Float, combined<Link::kSubtract>(x, y))
+    BINARY(kSubtractFrom, Float, combined<Link::kSubtractFrom>(x, y))
+    BINARY(kMultiply, Float, combined<Link::kMultiply>(x, y))
     BINARY(kDivide, Float, x / y)
     BINARY(kDivideInto, Float, y / x)
     BINARY(kMaximum, Float, maximum(x, y))
@@ -370,6 +402,7 @@ struct Strip {
     SELECT(kSelectFalse, kMemory, SELECTED_FALSE)
     SELECT(kSelectFalse, kScalar, SELECTED_FALSE)
     SELECT(kSelectFalse, kKeptMask, SELECTED_FALSE)
+    putJoined(codes, std::make_index_sequence<kNumJoined * kNumJoined>{});
     codes[ChainLink::codeOf(Link::kEnd, Source::kMemory)] = {end};
     return codes;
   }
