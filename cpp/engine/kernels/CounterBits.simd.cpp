@@ -31,8 +31,8 @@ IPUJAX_INLINE Words load(const std::uint32_t* from) {
 }
 
 struct Lanes {
-  Words numbers{};                ///< 0, 1, 2, ...
-  Words evens{}, odds{};          ///< of two vectors, for __builtin_shuffle
+  Words numbers{};        ///< 0, 1, 2, ...
+  Words evens{}, odds{};  ///< of two vectors, for __builtin_shuffle
   constexpr Lanes() {
     for (int i = 0; i < kLanes; ++i) {
       const auto lane = static_cast<std::uint32_t>(i);
@@ -186,9 +186,8 @@ IPUJAX_INLINE void philoxBlocks(std::uint32_t* words, std::uint64_t high, std::i
 void philox(std::uint32_t* words, std::uint64_t low, std::uint64_t high, std::int64_t n,
             std::uint32_t key0, std::uint32_t key1) {
   const std::uint64_t left = ~low;  // counters after the first of this high half
-  const std::int64_t here = left < static_cast<std::uint64_t>(n)
-                                ? static_cast<std::int64_t>(left) + 1
-                                : n;
+  const std::int64_t here =
+      left < static_cast<std::uint64_t>(n) ? static_cast<std::int64_t>(left) + 1 : n;
   const auto run = [&](std::uint32_t* to, std::uint64_t from, std::uint64_t half,
                        std::int64_t count) {
     philoxBlocks(to, half, count, key0, key1, [=](std::int64_t at, int vector) {

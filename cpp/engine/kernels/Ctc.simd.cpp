@@ -95,7 +95,7 @@ void widened(const float* __restrict x, double scale, double* __restrict out, st
 }
 
 void logAdd(const float* a, const float* b, float* out, std::int64_t n) {
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t i = 0; i < n; ++i) {
     const float x = a[i], y = b[i], delta = x - y, most = x > y ? x : y;
     const float sum = most + log1pFloat(expFloat(-absOf(delta)));
@@ -159,7 +159,7 @@ void forward(const States& before, const Emitted& emitted, const StateWindow& wi
   double* __restrict to_blank = states.blank;
   double* __restrict to_label = states.label;
   const double blank = emitted.blank;
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = window.label_begin; k < window.blank_end; ++k) {
     to_blank[k] = (b[k] + l[k - 1]) * blank;
     to_label[k] = madd(skip[k], l[k - 1], l[k] + b[k]) * p[k];
@@ -175,7 +175,7 @@ void backward(const States& behind, const Emitted& emitted, const StateWindow& w
   double* __restrict to_blank = states.blank;
   double* __restrict to_label = states.label;
   const double blank = emitted.blank;
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = window.label_begin; k < window.blank_end; ++k) {
     const double of_label = p[k] * l[k];
     to_blank[k] = madd(blank, b[k], of_label);
@@ -196,7 +196,7 @@ IPUJAX_INLINE double sumOf(std::int64_t begin, std::int64_t end, const Term& ter
 
 std::pair<double, double> both(const States& a, const States& b, const StateWindow& window,
                                double* __restrict label) {
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = window.label_begin; k < window.label_end; ++k)
     label[k] = a.label[k] * b.label[k];
   return {sumOf(window.label_begin, window.label_end, [&](std::int64_t k) { return label[k]; }),

@@ -55,7 +55,7 @@ template <Activation kGate, Activation kAct>
 void lstmBack(const LstmBack& r, std::int64_t n) {
   const float* __restrict f = r.forget, * __restrict i = r.input, * __restrict o = r.output, * __restrict g = r.candidate, * __restrict t = r.tanh, * __restrict before = r.before, * __restrict grad = r.grad;
   float* __restrict cell = r.cell, * __restrict zf = r.to_forget, * __restrict zi = r.to_input, * __restrict zo = r.to_output, * __restrict zg = r.to_candidate;
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = 0; k < n; ++k) {
     const float c = madd(grad[k] * o[k], slopeOf<kAct>(t[k]), cell[k]);
     zf[k] = c * before[k] * slopeOf<kGate>(f[k]);
@@ -68,7 +68,7 @@ IPUJAX_IVDEP
 
 void gru(const float* __restrict u, const float* __restrict c, float attention, float* __restrict h,
          std::int64_t n) {
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = 0; k < n; ++k) {
     const float s = u[k] - u[k] * attention;
     h[k] = s * h[k] + (1.0f - s) * c[k];
@@ -80,7 +80,7 @@ float gruBack(const GruBack& r, std::int64_t n) {
   const float* __restrict u = r.update, * __restrict c = r.candidate, * __restrict h = r.before, * __restrict grad = r.grad, * __restrict memory = r.memory, * __restrict reset = r.reset;
   float* __restrict zu = r.to_update, * __restrict zc = r.to_candidate, * __restrict zr = r.to_reset, * __restrict zm = r.to_memory, * __restrict direct = r.direct;
   const float rest = 1.0f - r.attention;
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = 0; k < n; ++k) {
     const float share = u[k] * rest, to_share = grad[k] * (h[k] - c[k]);
     zu[k] = to_share * rest * slopeOf<kGate>(u[k]);
@@ -88,7 +88,7 @@ IPUJAX_IVDEP
     direct[k] = grad[k] * share;
   }
   if (memory != nullptr) {
-IPUJAX_IVDEP
+    IPUJAX_IVDEP
     for (std::int64_t k = 0; k < n; ++k) {
       zr[k] = zc[k] * memory[k] * slopeOf<kGate>(reset[k]);
       zm[k] = zc[k] * reset[k];
@@ -102,7 +102,7 @@ IPUJAX_IVDEP
 
 /// `out` may be an operand.
 void multiply(const float* a, const float* b, float* out, std::int64_t n) {
-IPUJAX_IVDEP
+  IPUJAX_IVDEP
   for (std::int64_t k = 0; k < n; ++k) out[k] = a[k] * b[k];
 }
 void multiplyAdd(const float* __restrict a, const float* __restrict b, float* __restrict sum,

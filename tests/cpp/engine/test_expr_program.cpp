@@ -168,6 +168,34 @@ TEST(random_programs_equal_their_steps) {
   }
 }
 
+/// Sums, differences and products with an input or one number, either way round: links of two.
+TEST(runs_of_arithmetic_equal_their_steps) {
+  constexpr ElementType kFloat = ElementType::kFloat;
+  std::mt19937 r(11);
+  for (int trial = 0; trial < 400; ++trial) {
+    ExprBuilder b({kFloat, kFloat, kFloat});
+    std::int32_t x = b.input(0);
+    for (int step = 0; step < 2 + trial % 6; ++step) {
+      const Op op = std::array{Op::kAdd, Op::kSubtract, Op::kMultiply}[r() % 3];
+      const std::int32_t other = r() % 2 == 0 ? b.input(static_cast<int>(1 + r() % 2))
+                                              : b.constantFrom(kFloat, 0.25 + r() % 5);
+      x = r() % 2 == 0 ? b.apply(op, {x, other}) : b.apply(op, {other, x});
+      if (r() % 4 == 0) b.output(x);
+    }
+    b.output(x);
+    const ExprProgram p = b.build();
+    std::vector<Bytes> inputs;
+    for (int k = 0; k < 3; ++k) inputs.push_back(random(kFloat, 333, r));
+    const std::vector<bool> uniform{false, false, trial % 2 == 0};
+    if (uniform[2])
+      for (std::size_t k = 4; k < inputs[2].size(); ++k) inputs[2][k] = inputs[2][k - 4];
+    const auto values = stepByStep(p, inputs, 333);
+    for (std::size_t j = 0; j < p.numOutputs(); ++j)
+      CHECK(same(run(p, inputs, 333, j, uniform), values[static_cast<std::size_t>(p.outputs()[j])],
+                 kFloat));
+  }
+}
+
 /// Twelve values wait at once: more than links keep in strips, so some go to blocks.
 TEST(chains_hold_any_number_of_values) {
   std::mt19937 r(9);
