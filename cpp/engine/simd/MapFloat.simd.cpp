@@ -1,9 +1,10 @@
+#include <algorithm>
 #include <cmath>
 
 #include "engine/simd/MapLoops.hpp"
 
-/// float: the loops of ElementwiseOps.def. All but lgamma, fmod and the rare operands of sin, cos,
-/// tan and pow are vector loops.
+/// float: the loops of ElementwiseOps.def. All but lgamma and the rare operands of sin, cos, tan,
+/// pow and remainders are vector loops.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
@@ -49,31 +50,52 @@ void angleLoop(Any a, Any, Any, void* out, std::int64_t n, std::int64_t) {
   if (begin < n) angleChunk<Fast, Slow>(x + begin, o + begin, n - begin);
 }
 
-template <unsigned kScalars>
-void powLoop(Any a, Any b, Any, void* out, std::int64_t n, std::int64_t) {
+struct Power {
+  static IPUJAX_FN float fast(float x, float y) { return powFinite(x, y); }
+  static IPUJAX_FN bool isRare(float x, float y) {
+    return (x - x != 0.0f) | (y - y != 0.0f) | (x == 0.0f);
+  }
+  static float slow(float x, float y) { return std::pow(x, y); }
+};
+
+/// By the quotient, of which a double tells the whole part where that is below 2^28: a quotient
+/// lacks at least 2^-24 to the next whole number, and its whole part times y has 52 bits.
+struct Remainder {
+  static IPUJAX_FN float fast(float x, float y) {
+    const double q = static_cast<double>(x) / static_cast<double>(y);
+    const double few = absOf(q) < 0x1p28 ? q : 0.0;
+    const auto whole = static_cast<double>(static_cast<std::int32_t>(few));
+    const double rest = static_cast<double>(x) - whole * static_cast<double>(y);
+    return withSign(absOf(static_cast<float>(rest)), x);
+  }
+  static IPUJAX_FN bool isRare(float x, float y) {
+    return !((absOf(x) * 0x1p-27f < absOf(y)) & (absOf(y) < kInfinity));
+  }
+  static float slow(float x, float y) { return std::fmod(x, y); }
+};
+
+/// Vector code, then the C library for the operands it does not cover. An operand that is one for
+/// all is spread first: compilers would make a loop for each thing that is known of it.
+template <class F, unsigned kScalars>
+void rareLoop(Any a, Any b, Any, void* out, std::int64_t n, std::int64_t) {
   const auto* x = static_cast<const float*>(a);
   const auto* y = static_cast<const float*>(b);
   auto* o = static_cast<float*>(out);
-  const float x0 = *x;
-  const float y0 = *y;
-  float chunk[kChunk];
+  float v[kChunk], w[kChunk], chunk[kChunk];
+  if (kScalars & 1u) std::fill_n(v, n < kChunk ? n : kChunk, *x);
+  if (kScalars & 2u) std::fill_n(w, n < kChunk ? n : kChunk, *y);
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t m = n - begin < kChunk ? n - begin : kChunk;
+    if (!(kScalars & 1u)) std::copy_n(x + begin, m, v);
+    if (!(kScalars & 2u)) std::copy_n(y + begin, m, w);
     unsigned rare = 0;
-    for (std::int64_t k = 0; k < m; ++k) {
-      const float v = (kScalars & 1u) ? x0 : x[begin + k];
-      const float w = (kScalars & 2u) ? y0 : y[begin + k];
-      chunk[k] = powFinite(v, w);
-      rare |= static_cast<unsigned>(v - v != 0.0f) | (w - w != 0.0f) | (v == 0.0f);
-    }
+    for (std::int64_t k = 0; k < m; ++k) rare |= static_cast<unsigned>(F::isRare(v[k], w[k]));
+    for (std::int64_t k = 0; k < m; ++k) chunk[k] = F::fast(v[k], w[k]);
     if (rare) {
-      for (std::int64_t k = 0; k < m; ++k) {
-        const float v = (kScalars & 1u) ? x0 : x[begin + k];
-        const float w = (kScalars & 2u) ? y0 : y[begin + k];
-        if (v - v != 0.0f || w - w != 0.0f || v == 0.0f) chunk[k] = std::pow(v, w);
-      }
+      for (std::int64_t k = 0; k < m; ++k)
+        if (F::isRare(v[k], w[k])) chunk[k] = F::slow(v[k], w[k]);
     }
-    for (std::int64_t k = 0; k < m; ++k) o[begin + k] = chunk[k];
+    std::copy_n(chunk, m, o + begin);
   }
 }
 
@@ -81,8 +103,11 @@ template <class Fast, class Slow>
 MapFn angles(Fast, Slow) {
   return angleLoop<Fast, Slow>;
 }
-MapFn powLoops(unsigned scalars) {
-  return (scalars & 3u) == 1 ? powLoop<1> : (scalars & 3u) == 2 ? powLoop<2> : powLoop<0>;
+template <class F>
+MapFn rareLoops(unsigned scalars) {
+  return (scalars & 3u) == 1   ? rareLoop<F, 1>
+         : (scalars & 3u) == 2 ? rareLoop<F, 2>
+                               : rareLoop<F, 0>;
 }
 
 float logGamma(float x) {

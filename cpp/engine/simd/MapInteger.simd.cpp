@@ -14,28 +14,61 @@ constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 template <class T>
 constexpr T kLowest = std::numeric_limits<T>::min();
 
+/// Of up to 32 bits. For unsigned integers there is no instruction before AVX-512.
+template <class T>
+IPUJAX_INLINE double asDouble(T x) {
+  if constexpr (std::is_same_v<T, std::uint32_t>)
+    return static_cast<double>(static_cast<std::int32_t>(x ^ 0x80000000u)) + 2147483648.0;
+  else
+    return static_cast<double>(static_cast<std::int32_t>(x));
+}
+
+/// Sums of ever more neighbouring bits (Knuth, The Art of Computer Programming 4A, 7.1.3).
+template <class U>
+IPUJAX_INLINE U onesOf(U x) {
+  constexpr U kEvery = static_cast<U>(~U{0});
+  x = static_cast<U>(x - ((x >> 1) & static_cast<U>(kEvery / 3)));
+  x = static_cast<U>((x & static_cast<U>(kEvery / 5)) + ((x >> 2) & static_cast<U>(kEvery / 5)));
+  x = static_cast<U>((x + (x >> 4)) & static_cast<U>(kEvery / 17));
+  for (int width = 8; width < kBits<U>; width *= 2) x = static_cast<U>(x + (x >> width));
+  return static_cast<U>(x & (2 * kBits<U> - 1));
+}
 template <class T>
 IPUJAX_INLINE int leadingZeros(T x) {
   using U = std::make_unsigned_t<T>;
-  const auto u = static_cast<std::uint64_t>(static_cast<U>(x));
-  return u == 0 ? kBits<T> : __builtin_clzll(u) - (64 - kBits<T>);
+  auto below = static_cast<U>(x);  // all bits from the first one down
+  for (int width = 1; width < kBits<U>; width *= 2)
+    below = static_cast<U>(below | (below >> width));
+  return kBits<U> - static_cast<int>(onesOf(below));
 }
 
 template <class T>
-IPUJAX_INLINE T quotientOf(T a, T b) {
+IPUJAX_INLINE T wideQuotientOf(T a, T b) {
   if (b == 0) return static_cast<T>(-1);
   if constexpr (std::is_signed_v<T>) {
     if (a == kLowest<T> && b == -1) return a;
   }
   return static_cast<T>(a / b);
 }
+/// By a product of doubles, for which there are vector instructions: half more than a, so that two
+/// roundings reach no whole number.
+template <class T>
+IPUJAX_INLINE T quotientOf(T a, T b) {
+  if constexpr (sizeof(T) > 4) {
+    return wideQuotientOf(a, b);
+  } else {
+    using U = std::make_unsigned_t<T>;
+    const bool is_simple = b == 0 || b == 1 || (std::is_signed_v<T> && b == static_cast<T>(-1));
+    const double more = asDouble(a) + (a < 0 ? -0.5 : 0.5);
+    const double whole = more * (1.0 / (is_simple ? 2.0 : asDouble(b)));
+    const T simple = b == 0 ? static_cast<T>(-1) : b == 1 ? a : static_cast<T>(U{0} - U(a));
+    return is_simple ? simple : static_cast<T>(static_cast<std::int32_t>(whole));
+  }
+}
 template <class T>
 IPUJAX_INLINE T remainderOf(T a, T b) {
-  if (b == 0) return a;
-  if constexpr (std::is_signed_v<T>) {
-    if (b == -1) return 0;
-  }
-  return static_cast<T>(a % b);
+  using U = std::make_unsigned_t<T>;
+  return static_cast<T>(U(a) - 1u * U(quotientOf(a, b)) * U(b));
 }
 template <class T>
 IPUJAX_INLINE T powerOf(T a, T b) {
