@@ -200,15 +200,23 @@ void tall(ThreadPool* pool, const Gemm& g) {
 template <class M>
 void dots(ThreadPool* pool, const Gemm& g) {
   using W = Word<M>;
+  constexpr std::int64_t kFew = 16;
   const std::int64_t words = wordsOf<M>(g.k);
   Workspace shared;
-  W* row = shared.get<W>(words);
-  loadRow<M>(g.a.data, g.a.type, 0, g.a.col, g.k, row);
+  const W* row = nullptr;
+  if (isWord<M>(g.a.type) && g.a.col == 1) {
+    row = g.a.words<W>(0, 0);
+  } else {
+    W* loaded = shared.get<W>(words);
+    loadRow<M>(g.a.data, g.a.type, 0, g.a.col, g.k, loaded);
+    row = loaded;
+  }
   forRange(pool, g.n, ceilDiv(kTaskWork, std::max<std::int64_t>(g.k, 1)),
            [&](std::int64_t begin, std::int64_t end) {
              Workspace workspace;
-             W* column = workspace.get<W>(words);
-             W* sums = workspace.get<W>(end - begin);
+             W* column = isWord<M>(g.b.type) ? nullptr : workspace.get<W>(words);
+             W few[kFew];
+             W* sums = end - begin <= kFew ? few : workspace.get<W>(end - begin);
              for (std::int64_t j = begin; j < end; ++j) {
                const W* b = column;
                if (isWord<M>(g.b.type)) {

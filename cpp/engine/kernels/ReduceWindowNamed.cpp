@@ -114,7 +114,7 @@ void NamedWindow::chooseVector() {
     const bool contiguous = dim.in_stride * dim.stride == 1;
     std::int64_t score = std::min<std::int64_t>(dim.m, 64) * (contiguous ? 4 : 1);
     if (dim.base_dilation > 1) score = 0;
-    if (score > best) {
+    if (score >= best) {
       best = score;
       vector_ = d;
     }
