@@ -31,6 +31,7 @@ enum class Link : std::uint8_t {
   kSquareRoot,
   kInverseSquareRoot,
   kRelu,
+  kIsNan,  ///< a mask
   kExpm1,  ///< exp, log and sigmoid have none: their loops over a block are faster
   kTanh,
   kAdd,

@@ -35,7 +35,15 @@ IPUJAX_INLINE void store(T* to, V v) {
 }
 
 IPUJAX_INLINE Int loadMask(const std::byte* from) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return (Int)_mm512_maskz_cvtepi8_epi32(0xffff, bytes) != 0;
+#elif defined(__AVX2__)
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return (Int)_mm256_cvtepi8_epi32(bytes) != 0;
+#else
   return __builtin_convertvector(load<Byte>(from), Int) != 0;
+#endif
 }
 /// A byte, 0 or 1, of each lane.
 IPUJAX_INLINE void storeMask(std::byte* to, Int mask) {
@@ -337,6 +345,7 @@ struct Strip {
     UNARY(kSquareRoot, squareRoot(x))
     UNARY(kInverseSquareRoot, 1.0f / squareRoot(x))
     UNARY(kRelu, larger(Float{}, x))
+    UNARY(kIsNan, x != x)
     FUNCTION(kExpm1, expm1Float(a))
     FUNCTION(kTanh, tanhFloat(a))
     BINARY(kAdd, Float, combined<Link::kAdd>(x, y))

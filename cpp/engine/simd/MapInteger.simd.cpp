@@ -33,13 +33,19 @@ IPUJAX_INLINE U onesOf(U x) {
   for (int width = 8; width < kBits<U>; width *= 2) x = static_cast<U>(x + (x >> width));
   return static_cast<U>(x & (2 * kBits<U> - 1));
 }
+/// x with all bits below its first one, which a loop that is not unrolled in time would keep
+/// scalar.
+template <class U, int kWidth = 1>
+IPUJAX_INLINE U filledDown(U x) {
+  if constexpr (kWidth < kBits<U>)
+    return filledDown<U, 2 * kWidth>(static_cast<U>(x | (x >> kWidth)));
+  else
+    return x;
+}
 template <class T>
 IPUJAX_INLINE int leadingZeros(T x) {
   using U = std::make_unsigned_t<T>;
-  auto below = static_cast<U>(x);  // all bits from the first one down
-  for (int width = 1; width < kBits<U>; width *= 2)
-    below = static_cast<U>(below | (below >> width));
-  return kBits<U> - static_cast<int>(onesOf(below));
+  return kBits<U> - static_cast<int>(onesOf(filledDown(static_cast<U>(x))));
 }
 
 template <class T>
