@@ -6,8 +6,8 @@
 #include "engine/expr/ExprOp.hpp"
 
 /// What elementwise vertices cost on a tile, by PopLibs' estimators (popopsCycleEstimators.cpp):
-/// for popops' functions and for the codelets of its vertices, which are compiled as C++17. Integers
-/// of 64 bits and doubles, which an IPU computes in software, are not here.
+/// for popops' functions and for the codelets of its vertices, which are compiled as C++17.
+/// Integers of 64 bits and doubles, which an IPU computes in software, are not here.
 namespace ipujax::engine::expr {
 
 /// Tile cycles around a vertex that the estimators leave out: fetching and starting its six

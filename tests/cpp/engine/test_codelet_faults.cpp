@@ -3,13 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "Check.hpp"
 #include "engine/codelets/CodeletGuard.hpp"
 #include "poplar/Program.hpp"
 #include "popops/OnDevice.hpp"
+#include "runtime/Interrupts.hpp"
 
 using namespace poplar;
 using ipujax::engine::CodeletFault;
@@ -97,10 +100,25 @@ struct Estimates : Vertex {
 };
 )src";
 
+/// Its workers take no turns.
+const char* const kLong = R"src(
+#include <poplar/Vertex.hpp>
+using namespace poplar;
+struct Endless : Vertex {
+  InOut<int> x;
+  bool compute() {
+    volatile int* first = &*x;
+    while (*first == 1) {}
+    *x += 10;
+    return true;
+  }
+};
+)src";
+
 /// A program of one vertex on tile 3, whose six elements are 1 at first.
 struct OneVertex {
-  explicit OneVertex(const std::string& type) {
-    std::istringstream source(kCodelets);
+  explicit OneVertex(const std::string& type, const char* codelets = kCodelets) {
+    std::istringstream source(codelets);
     d.graph.addCodelets(source);
     const Tensor x = d.graph.addVariable(INT, {6}, "x");
     d.graph.setTileMapping(x, 3);
@@ -183,6 +201,24 @@ TEST(codelets_that_leave_memory_or_the_stack_are_errors) {
 TEST(a_worker_that_ends_is_named) {
   ends("Fifth", "worker 5 divides an integer by zero");
   ends("Awaits", "worker 3 calls abort()");
+}
+
+TEST(a_codelet_that_does_not_end_is_left_after_an_interrupt) {
+  OneVertex program("Endless", kLong);
+  struct sigaction own = {}, before = {};
+  own.sa_handler = [](int) {};
+  sigaction(SIGINT, &own, &before);
+  ipujax::runtime::interrupts::watch();
+  for (int i = 0; i < 2; ++i) {
+    std::thread user([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      kill(getpid(), SIGINT);
+    });
+    CHECK_THROWS(program.run(1), "a Endless on tile 3 runs on after Ctrl-C");
+    user.join();
+    CHECK_EQ(program.run(2), 12);
+  }
+  sigaction(SIGINT, &before, nullptr);
 }
 
 TEST(constructors_and_estimates_of_codelets_are_guarded) {

@@ -18,8 +18,8 @@ using Ints = std::vector<int>;
 }  // namespace
 
 TEST(a_tensor_and_a_scalar) {
-  OneVertex f(templateVertex("popops::BroadcastScalar1DInPlaceSupervisor", BinaryOpType::SUBTRACT,
-                             FLOAT));
+  OneVertex f(
+      templateVertex("popops::BroadcastScalar1DInPlaceSupervisor", BinaryOpType::SUBTRACT, FLOAT));
   const Tensor x = f.onTile<float>({7}, {1, 2, 3, 4, 5, 6, 7});
   f.graph.connect(f.v["data"], x);
   f.graph.connect(f.v["B"], f.onTile<float>({}, {2}));
