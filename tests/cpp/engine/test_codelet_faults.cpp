@@ -117,9 +117,10 @@ struct Endless : Vertex {
 
 /// A program of one vertex on tile 3, whose six elements are 1 at first.
 struct OneVertex {
-  explicit OneVertex(const std::string& type, const char* codelets = kCodelets) {
+  explicit OneVertex(const std::string& type, const char* codelets = kCodelets,
+                     const std::string& flags = "") {
     std::istringstream source(codelets);
-    d.graph.addCodelets(source);
+    d.graph.addCodelets(source, flags);
     const Tensor x = d.graph.addVariable(INT, {6}, "x");
     d.graph.setTileMapping(x, 3);
     d.graph.createHostWrite("write", x);
@@ -144,8 +145,8 @@ struct OneVertex {
   std::unique_ptr<Engine> engine;
 };
 
-void ends(const std::string& type, const std::string& words) {
-  OneVertex program(type);
+void ends(const std::string& type, const std::string& words, const std::string& flags = "") {
+  OneVertex program(type, kCodelets, flags);
   for (int i = 0; i < 2; ++i) {
     try {
       program.run(1);
@@ -176,6 +177,11 @@ int statusOf(void (*ending)()) {
 TEST(integer_divisions_without_a_result_are_errors) {
   for (const char* type : {"Divides", "Remainder", "Wide", "Overflows"})
     ends(type, "divides an integer by zero");
+}
+
+TEST(divisions_by_zero_are_errors_by_the_check_for_processors_without_traps) {
+  for (const char* type : {"Divides", "Remainder", "Wide"})
+    ends(type, "divides an integer by zero. Correct", "-fsanitize=integer-divide-by-zero");
 }
 
 TEST(codelets_end_alone) {
