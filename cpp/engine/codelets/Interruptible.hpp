@@ -3,8 +3,8 @@
 
 namespace ipujax::engine {
 
-/// Around a codelet's compute(), in a call of guarded(): after Ctrl-C it may run for another second,
-/// and is then left as by a fault. Where none came it costs two additions. Ctrl-C is what
+/// Around a codelet's compute(), in a call of guarded(): after Ctrl-C it may run for another
+/// second, and is then left as by a fault. Where none came it costs two additions. Ctrl-C is what
 /// runtime::interrupts counts: by Python's own handler.
 class Interruptible {
  public:
