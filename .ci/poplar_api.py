@@ -242,7 +242,7 @@ def vertices() -> list[str]:
     return [
         f"`{path.name.split('_')[0]}::{name}`"
         for path in sorted((ROOT / "cpp/poplar/codelets").glob("*_vertices.h"))
-        for name in re.findall(r"^class (\w+) : public \w+", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^class (\w+)\s+: public \w+", path.read_text(), re.MULTILINE)
     ]
 
 

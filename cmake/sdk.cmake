@@ -45,7 +45,7 @@ function(install_public_headers destination)
       FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "codelets/*" PATTERN internal EXCLUDE)
   endforeach()
   foreach(header Machine.hpp ElementType.hpp Errors.hpp Reducer.hpp codelets/VertexAbi.hpp
-      expr/ExprOp.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp
+      expr/ExprOp.hpp expr/ElementwiseCycles.hpp expr/ElementwiseOps.def kernels/PoolGradient.hpp
       kernels/CollectiveOperator.hpp)
     get_filename_component(folder ${header} DIRECTORY)
     install(FILES cpp/engine/${header} DESTINATION ${destination}/engine/${folder} ${ARGN})

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from ipujax import attached, config, devices, host_callbacks, jax_compat, settings
+from ipujax import attached, config, devices, host_callbacks, interrupts, jax_compat, settings
 from ipujax.compile_progress import compile_progress
 from ipujax.errors import CompileCancelledError, ConfigError, IpuError, remember
 from ipujax.logs import logger_of
@@ -40,6 +40,7 @@ def initialize() -> None:
         check_process_variables(os.environ)
         with _interrupts_later():
             _register()
+        interrupts.watch()
     except ConfigError as error:
         jax_compat.register_refusal(error)
     except IpuError as error:

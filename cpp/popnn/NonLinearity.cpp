@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/graph/Planning.hpp"
+#include "poplar/codelets/nonlinearity_cycles.h"
 #include "popnn/internal/Softmax.hpp"
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/Map.hpp"
@@ -82,43 +83,10 @@ Expr gradient(NonLinearityType type) {
   }
 }
 
-/// popnn: popnnCycleEstimators.cpp. Cycles of one element, and of one vector in the loop.
-struct Rates {
-  double scalar, vector, gradient;
-};
-Rates ratesOf(NonLinearityType type, bool half) {
-  switch (type) {
-    case NonLinearityType::SIGMOID:
-      return half ? Rates{2, 4, 3} : Rates{5, 10, 3};
-    case NonLinearityType::TANH:
-      return half ? Rates{1, 2, 3} : Rates{5, 10, 3};
-    case NonLinearityType::GELU:
-      return half ? Rates{5, 5, 5} : Rates{10, 10, 10};
-    case NonLinearityType::GELU_ERF:
-      return half ? Rates{15, 15, 15} : Rates{30, 30, 30};
-    case NonLinearityType::SWISH:
-      return half ? Rates{3, 5, 8} : Rates{6, 11, 13};
-    default:
-      return {2, 2, 3};  // relu: our estimate after popops' vertex
-  }
-}
-
-double cyclesOf(NonLinearityType type, bool half, bool backward, unsigned workers,
-                std::uint64_t n) {
-  const Rates rates = ratesOf(type, half);
-  const std::uint64_t width = half ? 4 : 2;
-  const auto vectors = static_cast<double>(ipujax::engine::ceilDiv(n, width * workers));
-  const double rest = n % width != 0 ? rates.scalar : 0;
-  const double loop = std::max(0.0, vectors - 1);
-  const double worker = backward ? 24 + loop * rates.gradient + 1 + rest
-                                 : 20 + rates.scalar + loop * rates.vector + 3 + rest;
-  return popops::elementwise::kSupervisorLaunchCycles + 9 + workers * worker;
-}
-
 auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, bool backward) {
   return [=, half = t.elementType() == poplar::HALF,
           workers = graph.getTarget().getNumWorkerContexts()](std::uint64_t n) {
-    return cyclesOf(type, half, backward, workers, n);
+    return nonlinearity::vertexCycles(type, half, backward, workers, n);
   };
 }
 

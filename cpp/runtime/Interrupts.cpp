@@ -1,7 +1,10 @@
 #include "runtime/Interrupts.hpp"
 
-#include <atomic>
-#include <csignal>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <mutex>
 
 namespace ipujax::runtime {
@@ -10,7 +13,11 @@ namespace {
 std::atomic<std::uint64_t> num_interrupts{0};
 struct sigaction previous;  // written before `handle` is installed
 
-// Async-signal-safe: an atomic addition and the handler that was there.
+/// The threads of listeners, or 0. A thread that has ended meanwhile is not sent anything, and one
+/// that has its number since then has no listener: its handler does nothing.
+std::array<std::atomic<pid_t>, 1000> listeners;
+
+// Async-signal-safe: atomic operations, system calls and the handler that was there.
 void handle(int signal, siginfo_t* info, void* context) {
   num_interrupts.fetch_add(1, std::memory_order_relaxed);
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
@@ -18,6 +25,12 @@ void handle(int signal, siginfo_t* info, void* context) {
   } else {
     previous.sa_handler(signal);
   }
+  const int error = errno;
+  for (const auto& listener : listeners) {
+    const pid_t thread = listener.load(std::memory_order_relaxed);
+    if (thread != 0) syscall(SYS_tgkill, getpid(), thread, interrupts::kListenerSignal);
+  }
+  errno = error;
 }
 
 }  // namespace
@@ -33,9 +46,24 @@ void interrupts::watch() {
   previous = now;
   now.sa_flags |= SA_SIGINFO;
   now.sa_sigaction = handle;
+  sigaddset(&now.sa_mask, kListenerSignal);  // whose handler may not return to this one
   sigaction(SIGINT, &now, nullptr);
 }
 
 std::uint64_t interrupts::count() { return num_interrupts.load(std::memory_order_relaxed); }
+
+interrupts::Listener::Listener() {
+  const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
+  for (auto& listener : listeners) {
+    pid_t nobody = 0;
+    if (!listener.compare_exchange_strong(nobody, thread)) continue;
+    slot_ = &listener;
+    return;
+  }
+}
+
+interrupts::Listener::~Listener() {
+  if (slot_) slot_->store(0);
+}
 
 }  // namespace ipujax::runtime

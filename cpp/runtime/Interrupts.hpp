@@ -1,4 +1,8 @@
 #pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 
 namespace ipujax::runtime {
@@ -11,6 +15,23 @@ namespace interrupts {
 void watch();
 /// How many came since the process began.
 std::uint64_t count();
+
+/// What a Listener's thread is sent. Who makes listeners handles it: where nobody does, it is
+/// ignored.
+constexpr int kListenerSignal = SIGURG;
+
+/// Sends the thread that made it kListenerSignal after each SIGINT that is counted, while it lives.
+/// One beyond the first thousand hears nothing.
+class Listener {
+ public:
+  Listener();
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+ private:
+  std::atomic<pid_t>* slot_ = nullptr;
+};
 
 }  // namespace interrupts
 }  // namespace ipujax::runtime

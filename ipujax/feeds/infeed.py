@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ipujax import config, jax_compat
+from ipujax import config, interrupts, jax_compat
 from ipujax.errors import FeedError
 from ipujax.feeds import at_exit, checksums, ports
 from ipujax.feeds.batches import Data, check_data, check_same, iterate, leaves_of, part_of, specs_of
@@ -294,7 +294,7 @@ class Infeed:
             self._make_ring(leaves, tree)
         else:
             check_same(self._first, leaves, tree, self._specs, self._tree)
-        ports.watch_interrupts()
+        interrupts.watch()
         self._ring.push(list(map(ports.bytes_of, leaves)))
         produce = functools.partial(
             _produce, self._ring, iterator, self._first + 1, self._specs, self._tree

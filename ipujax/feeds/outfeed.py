@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ipujax import jax_compat
+from ipujax import interrupts, jax_compat
 from ipujax.errors import FeedError, check_choice
 from ipujax.feeds import at_exit, ports
 from ipujax.feeds.ports import Replicas, replicas_here
@@ -136,7 +136,7 @@ class Outfeed:
 
     def begin(self) -> jax.Array:
         """The cursor at the beginning of a run."""
-        ports.watch_interrupts()
+        interrupts.watch()
         here = replicas_here()
         if ("begin", here.count) not in self._ports:
             id_ = self._queue.begin_port(here.count)

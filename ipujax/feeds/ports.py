@@ -6,7 +6,6 @@ with no other state. The cursor is the replica's number.
 
 from __future__ import annotations
 
-import signal
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,12 +85,6 @@ def call(id_: str, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list
 def bytes_of(array: np.ndarray) -> np.ndarray:
     """A view of its bytes: the buffer protocol has no bfloat16."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def watch_interrupts() -> None:
-    """Ctrl-C ends programs that wait for the host, where Python's own handler is in force."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        native().watch_interrupts()
 
 
 def native() -> Any:

@@ -161,6 +161,8 @@ void guarded(GuardedCall call) {
   call();
 }
 
+bool isGuarded() { return innermost != nullptr; }
+
 void leaveGuarded(const char* why) {
   if (innermost == nullptr) std::abort();
   innermost->why = why;

@@ -29,6 +29,9 @@ class GuardedCall {
 };
 void guarded(GuardedCall call);
 
+/// Whether this thread is in a guarded call. Async-signal-safe.
+bool isGuarded();
+
 /// Ends the innermost guarded call of this thread, which throws CodeletFault(why); the process
 /// where there is none. `why` outlives the call.
 [[noreturn]] void leaveGuarded(const char* why);

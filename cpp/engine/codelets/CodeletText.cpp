@@ -62,12 +62,17 @@ class Inliner {
     return "#ifndef " + guard + "\n#define " + guard + "\n" + result + "\n#endif\n";
   }
 
-  /// The attribute for the code of supervisors and workers, which other compilers refuse.
+  /// Without the attributes for the code of supervisors and workers, which other compilers refuse,
+  /// and with fields of the IPU's size_t, which has 32 bits.
   static std::string forHost(std::string line) {
     for (const char* context : {"target(\"supervisor\")", "target(\"worker\")"}) {
       for (std::size_t at; (at = line.find(context)) != std::string::npos;)
         line.replace(at, std::char_traits<char>::length(context), "unused");
     }
+    static const std::regex kField(
+        R"(\b(Input|Output|InOut|Vector|VectorList)(\s*<\s*)(?:std\s*::\s*)?size_t\b)");
+    if (line.size() < 1000 && line.find("size_t") != std::string::npos)
+      line = std::regex_replace(line, kField, "$1$2unsigned int");
     return line;
   }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "engine/codelets/CodeletStore.hpp"
@@ -15,28 +16,55 @@ struct LibraryFile {
   std::string_view library, name;
 };
 constexpr LibraryFile kFiles[] = {
-    {"popnn", "popnn_vertices.h"},   {"popnn", "popnn_nonlinearity_vertices.h"},
-    {"popops", "popops_vertices.h"}, {"popops", "popops_elementwise_vertices.h"},
+    {"popnn", "popnn_vertices.h"},
+    {"popnn", "popnn_nonlinearity_vertices.h"},
+    {"popops", "popops_vertices.h"},
+    {"popops", "popops_elementwise_vertices.h"},
+    {"popops", "popops_broadcast_vertices.h"},
+    {"popops", "popops_scaled_vertices.h"},
+    {"popops", "popops_slice_vertices.h"},
+    {"popops", "popops_transpose_vertices.h"},
+    {"popops", "popops_reduce_vertices.h"},
+    {"poprand", "poprand_vertices.h"},
     {"popsys", "popsys_vertices.h"},
 };
 
-const CodeletFile& read(std::string_view name) {
-  static std::mutex mutex;
-  static auto& files = *new std::map<std::string_view, CodeletFile>();  // NOLINT: kept to the end
-  const std::lock_guard lock(mutex);
-  const auto known = files.find(name);
-  if (known != files.end()) return known->second;
-  const std::string text = readFile(headerFolder() / "poplar" / "codelets" / name);
-  return files.emplace(name, codeletsFromText(text, "")).first->second;
-}
+/// A file as it is, and inspected once a class of it is asked for, which takes a compiler.
+class File {
+ public:
+  explicit File(std::string_view name)
+      : text_(readFile(headerFolder() / "poplar" / "codelets" / name)) {}
+
+  bool names(const std::string& class_name) const {
+    const std::string declared = "class " + class_name;
+    return text_.find(declared + " ") != std::string::npos ||
+           text_.find(declared + "\n") != std::string::npos;
+  }
+  const CodeletFile& inspected() {
+    if (!inspected_) inspected_ = codeletsFromText(text_, "");
+    return *inspected_;
+  }
+
+ private:
+  std::string text_;
+  std::optional<CodeletFile> inspected_;
+};
 
 }  // namespace
 
 const CodeletFile* libraryCodelets(const std::string& type) {
+  static std::mutex mutex;
+  static auto& files = *new std::map<std::string_view, File>();  // NOLINT: kept to the end
+  const std::string full = type.substr(0, type.find('<'));
+  const std::size_t scope = full.find("::");
+  if (scope == std::string::npos) return nullptr;
+  const std::lock_guard lock(mutex);
   for (const auto& [library, name] : kFiles) {
-    if (type.rfind(std::string(library) + "::", 0) != 0) continue;
-    const CodeletFile& file = read(name);
-    if (findClass(file, type)) return &file;
+    if (library != std::string_view(full).substr(0, scope)) continue;
+    File& file = files.try_emplace(name, name).first->second;
+    if (!file.names(full.substr(scope + 2))) continue;
+    const CodeletFile& found = file.inspected();
+    if (findClass(found, type)) return &found;
   }
   return nullptr;
 }

@@ -15,6 +15,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/Interruptible.hpp"
 #include "engine/codelets/VertexDecoder.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/WorkerTurns.hpp"
@@ -209,6 +210,7 @@ class VertexKernel final : public Kernel {
     try {
       guarded(run_all);
     } catch (const CodeletFault& e) {
+      Interruptible::left();
       fail(*vertex, nameOf(*vertex, worker_now), e.what());
     }
   }
@@ -242,7 +244,9 @@ class VertexKernel final : public Kernel {
     return v.codelet->is_multi ? ", worker " + std::to_string(worker) : "";
   }
 
-  static bool succeeds(const Placed& v, std::byte* place, unsigned worker) {
+  /// A worker that takes turns may wait with locks held: it is not left on Ctrl-C.
+  bool succeeds(const Placed& v, std::byte* place, unsigned worker) const {
+    const Interruptible interruptible(!library_->takesTurns());
     try {
       return v.codelet->compute(place, worker) != 0;
     } catch (const std::exception& e) {

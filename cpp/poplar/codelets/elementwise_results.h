@@ -63,29 +63,42 @@ struct OfBools;
 #define B(...) return __VA_ARGS__;
 #include <engine/expr/ElementwiseOps.def>
 
+/// The operation of an enumerator of popops::expr.
+template <auto kType>
+constexpr Op opOf = static_cast<Op>(static_cast<int>(kType));
+
 /// Halves are computed in float and rounded.
 template <auto kType, class T>
-auto computed(T a, T b) {
-  constexpr Op op = static_cast<Op>(static_cast<int>(kType));
+auto computed(T a, T b, T c) {
+  constexpr Op op = opOf<kType>;
   if constexpr (std::is_same_v<T, bool>) {
-    return OfBools<op>::of(a, b, b);
+    return OfBools<op>::of(a, b, c);
   } else if constexpr (std::is_integral_v<T>) {
-    return OfIntegers<op>::of(a, b, b);
+    return OfIntegers<op>::of(a, b, c);
   } else {
-    return OfFloats<op>::of(static_cast<float>(a), static_cast<float>(b), static_cast<float>(b));
+    return OfFloats<op>::of(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c));
   }
 }
 
 template <auto kType, class T>
 struct Result {
-  using Computed = decltype(computed<kType, T>(T(), T()));
+  using Computed = decltype(computed<kType, T>(T(), T(), T()));
   static_assert(!std::is_void_v<Computed>, "popops has no such operation on this type");
   using Type = std::conditional_t<std::is_same_v<Computed, bool>, bool, T>;
 };
 
+/// Of one, two or three operands.
 template <auto kType, class T>
-typename Result<kType, T>::Type apply(T a, T b) {
-  return static_cast<typename Result<kType, T>::Type>(computed<kType, T>(a, b));
+typename Result<kType, T>::Type apply(T a, T b, T c) {
+  return static_cast<typename Result<kType, T>::Type>(computed<kType, T>(a, b, c));
+}
+template <auto kType, class T>
+auto apply(T a, T b) {
+  return apply<kType, T>(a, b, b);
+}
+template <auto kType, class T>
+auto apply(T a) {
+  return apply<kType, T>(a, a, a);
 }
 
 /// Truncates and saturates floats to integers, as popops::cast does.

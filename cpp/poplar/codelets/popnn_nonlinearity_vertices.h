@@ -1,40 +1,35 @@
 // The non-linearities of popnn that programs name in Graph::addVertex, which loads them for the
-// first. Source of fields and results: PopLibs, lib/popnn/codelets and popnn::nonLinearity.
-#include <cmath>
-#include <poplar/HalfFloat.hpp>
-#include <poplar/Vertex.hpp>
-#include <popnn/NonLinearityDef.hpp>
+// first. Source of fields and cycles: PopLibs, lib/popnn; results are those of popnn::nonLinearity.
+#include <poplar/codelets/elementwise_results.h>
+#include <poplar/codelets/nonlinearity_cycles.h>
+#include <poplar/codelets/vertex_loops.h>
 
 namespace popnn {
+
+using namespace ipujax_vertices;
+
 namespace nonlinearity {
 
-constexpr float kRootOfTwoOverPi = 0.7978845608f;
-constexpr float kCubic = 0.044715f;
-
-inline float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
-inline float geluTanh(float x) {
-  return std::tanh(kRootOfTwoOverPi * (x + kCubic * x * x * x));
-}
-inline float normalCdf(float x) { return 0.5f * (1.0f + std::erf(x * 0.70710678f)); }
+using namespace popops::elementwise;
 
 template <NonLinearityType type>
 float forward(float x) {
   static_assert(type < NonLinearityType::SOFTMAX, "popnn has no such vertex");
   switch (type) {
     case NonLinearityType::SIGMOID:
-      return sigmoid(x);
+      return sigmoidFloat(x);
     case NonLinearityType::HARD_SIGMOID:
-      return std::fmin(std::fmax(x * 0.2f + 0.5f, 0.0f), 1.0f);
+      return clampOf(x * 0.2f + 0.5f, 0.0f, 1.0f);
     case NonLinearityType::RELU:
-      return x < 0.0f ? 0.0f : x;
+      return OfFloats<Op::kRelu>::of(x, x, x);
     case NonLinearityType::TANH:
-      return std::tanh(x);
+      return tanhFloat(x);
     case NonLinearityType::GELU:
-      return 0.5f * x * (1.0f + geluTanh(x));
+      return geluFloat(x);
     case NonLinearityType::GELU_ERF:
-      return x * normalCdf(x);
+      return geluErfFloat(x);
     default:
-      return x * sigmoid(x);
+      return x * sigmoidFloat(x);
   }
 }
 
@@ -53,118 +48,134 @@ float derivative(float y) {
     case NonLinearityType::TANH:
       return 1.0f - y * y;
     case NonLinearityType::GELU: {
-      const float t = geluTanh(y);
-      const float slope = kRootOfTwoOverPi * (1.0f + 3.0f * kCubic * y * y);
+      const float t = tanhFloat(0.79788456f * (y + 0.044715f * y * y * y));
+      const float slope = 0.79788456f * (1.0f + 3 * 0.044715f * y * y);
       return 0.5f * (1.0f + t) + 0.5f * y * (1.0f - t * t) * slope;
     }
     case NonLinearityType::GELU_ERF:
-      return normalCdf(y) + y * 0.39894228f * std::exp(-0.5f * y * y);
+      return 0.5f * (1.0f + erfFloat(y * 0.70710678f)) + y * 0.39894228f * expFloat(-0.5f * y * y);
     default: {
-      const float s = sigmoid(y);
+      const float s = sigmoidFloat(y);
       return s + y * s * (1.0f - s);
     }
   }
 }
 
-template <class T>
-using Pointer = poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>;
+/// Of six workers.
+template <class T, NonLinearityType type>
+std::uint64_t sixOf(unsigned n, bool backward) {
+  return whole(vertexCycles(type, std::is_same_v<T, half>, backward, kWorkers, n));
+}
+/// Of one worker, row by row.
+template <class T, NonLinearityType type, class List>
+std::uint64_t rowsOf(const List& rows, bool backward) {
+  double sum = 0;
+  for (unsigned i = 0; i < rows.size(); ++i)
+    sum += workerCycles(type, std::is_same_v<T, half>, backward, 1, rows[i].size());
+  return whole(sum);
+}
+
 template <class T>
 using Lists = poplar::VectorList<T, poplar::VectorListLayout::DELTAN, 8>;
-template <class Edge>
-using Rows = poplar::Vector<Edge, poplar::VectorLayout::ONE_PTR>;
+
+template <class T, NonLinearityType type>
+T result(T x) {
+  return static_cast<T>(forward<type>(static_cast<float>(x)));
+}
+template <class T, NonLinearityType type>
+T gradient(T of_result, T y) {
+  return of_result * static_cast<T>(derivative<type>(static_cast<float>(y)));
+}
 
 }  // namespace nonlinearity
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearity1DInPlace : public poplar::MultiVertex {
  public:
-  poplar::InOut<nonlinearity::Pointer<FPType>> data;
+  poplar::InOut<Pointer<T>> data;
   unsigned short n;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < n; i += numWorkers())
-      data[i] = static_cast<FPType>(nonlinearity::forward<type>(float(data[i])));
-    return true;
+    return ofWorker(worker, n,
+                    [&](unsigned i) { data[i] = nonlinearity::result<T, type>(data[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::sixOf<T, type>(n, false); }
 };
-template <class FPType, NonLinearityType type>
-class NonLinearitySupervisor : public NonLinearity1DInPlace<FPType, type> {};
+template <class T, NonLinearityType type>
+class NonLinearitySupervisor : public NonLinearity1DInPlace<T, type> {};
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearity1D : public poplar::MultiVertex {
  public:
-  poplar::Input<nonlinearity::Pointer<FPType>> data;
-  poplar::Output<nonlinearity::Pointer<FPType>> out;
+  poplar::Input<Pointer<T>> data;
+  poplar::Output<Pointer<T>> out;
   unsigned short n;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < n; i += numWorkers())
-      out[i] = static_cast<FPType>(nonlinearity::forward<type>(float(data[i])));
-    return true;
+    return ofWorker(worker, n,
+                    [&](unsigned i) { out[i] = nonlinearity::result<T, type>(data[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::sixOf<T, type>(n, false); }
 };
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearity2DInPlace : public poplar::Vertex {
  public:
-  poplar::InOut<nonlinearity::Lists<FPType>> data;
+  poplar::InOut<nonlinearity::Lists<T>> data;
 
   bool compute() {
-    for (unsigned i = 0; i < data.size(); ++i) {
-      for (unsigned j = 0; j < data[i].size(); ++j)
-        data[i][j] = static_cast<FPType>(nonlinearity::forward<type>(float(data[i][j])));
-    }
-    return true;
+    return ofRows(data, [&](unsigned i, unsigned j) {
+      data[i][j] = nonlinearity::result<T, type>(data[i][j]);
+    });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::rowsOf<T, type>(data, false); }
 };
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearity2D : public poplar::Vertex {
  public:
-  poplar::Input<nonlinearity::Lists<FPType>> data;
-  nonlinearity::Rows<poplar::Output<nonlinearity::Pointer<FPType>>> out;
+  poplar::Input<nonlinearity::Lists<T>> data;
+  Rows<poplar::Output<Pointer<T>>> out;
 
   bool compute() {
-    for (unsigned i = 0; i < data.size(); ++i) {
-      for (unsigned j = 0; j < data[i].size(); ++j)
-        out[i][j] = static_cast<FPType>(nonlinearity::forward<type>(float(data[i][j])));
-    }
-    return true;
+    return ofRows(data, [&](unsigned i, unsigned j) {
+      out[i][j] = nonlinearity::result<T, type>(data[i][j]);
+    });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::rowsOf<T, type>(data, false); }
 };
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearityGrad1D : public poplar::MultiVertex {
  public:
-  poplar::Input<nonlinearity::Pointer<FPType>> outGrad;
-  poplar::Input<nonlinearity::Pointer<FPType>> out;
-  poplar::Output<nonlinearity::Pointer<FPType>> inGrad;
+  poplar::Input<Pointer<T>> outGrad;
+  poplar::Input<Pointer<T>> out;
+  poplar::Output<Pointer<T>> inGrad;
   unsigned short n;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < n; i += numWorkers())
-      inGrad[i] = outGrad[i] * static_cast<FPType>(nonlinearity::derivative<type>(float(out[i])));
-    return true;
+    return ofWorker(worker, n, [&](unsigned i) {
+      inGrad[i] = nonlinearity::gradient<T, type>(outGrad[i], out[i]);
+    });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::sixOf<T, type>(n, true); }
 };
-template <class FPType, NonLinearityType type>
-class NonLinearityGradSupervisor : public NonLinearityGrad1D<FPType, type> {};
+template <class T, NonLinearityType type>
+class NonLinearityGradSupervisor : public NonLinearityGrad1D<T, type> {};
 
-template <class FPType, NonLinearityType type>
+template <class T, NonLinearityType type>
 class NonLinearityGrad2D : public poplar::Vertex {
  public:
-  nonlinearity::Rows<poplar::Input<nonlinearity::Pointer<FPType>>> outGrad;
-  nonlinearity::Rows<poplar::Input<nonlinearity::Pointer<FPType>>> out;
-  poplar::Output<nonlinearity::Lists<FPType>> inGrad;
+  InputRows<T> outGrad;
+  InputRows<T> out;
+  poplar::Output<nonlinearity::Lists<T>> inGrad;
 
   bool compute() {
-    for (unsigned i = 0; i < inGrad.size(); ++i) {
-      for (unsigned j = 0; j < inGrad[i].size(); ++j)
-        inGrad[i][j] =
-            outGrad[i][j] * static_cast<FPType>(nonlinearity::derivative<type>(float(out[i][j])));
-    }
-    return true;
+    return ofRows(inGrad, [&](unsigned i, unsigned j) {
+      inGrad[i][j] = nonlinearity::gradient<T, type>(outGrad[i][j], out[i][j]);
+    });
   }
+  std::uint64_t getCycleEstimate() const { return nonlinearity::rowsOf<T, type>(inGrad, true); }
 };
 
 }  // namespace popnn

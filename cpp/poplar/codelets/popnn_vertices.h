@@ -1,12 +1,14 @@
 // The vertices of popnn that programs name in Graph::addVertex, which loads them for the first.
 // Source of fields and results: PopLibs, lib/popnn/codelets.
-#include <poplar/HalfFloat.hpp>
-#include <poplar/Vertex.hpp>
+#include <poplar/codelets/vertex_loops.h>
+
+#include <cmath>
+#include <limits>
 #include <popops/EncodingConstants.hpp>
-#include <type_traits>
 
 namespace popnn {
 
+using namespace ipujax_vertices;
 template <class T>
 using OnePointer = poplar::Vector<T, poplar::VectorLayout::ONE_PTR>;
 
@@ -129,6 +131,126 @@ class CalcAccuracy : public poplar::Vertex {
       *numCorrect += !is_masked && maxPerBatch[i] == expected[i] ? 1 : 0;
     }
     return true;
+  }
+};
+
+/// Positions of the largest `k` in [begin, end), the largest first; gives their number.
+template <class Elements>
+unsigned largestOf(const Elements& x, unsigned begin, unsigned end, unsigned k,
+                   unsigned* positions) {
+  unsigned n = 0;
+  for (unsigned i = begin; i < end && k > 0; ++i) {
+    if (n == k && !(x[i] > x[positions[n - 1]])) continue;
+    unsigned at = n < k ? n++ : n - 1;
+    for (; at > 0 && x[i] > x[positions[at - 1]]; --at) positions[at] = positions[at - 1];
+    positions[at] = i;
+  }
+  return n;
+}
+
+/// The numK largest of each 2^divisorLog2 of the `size` activations, and their positions behind
+/// `index`. They are sorted, whether or not kSorts and shouldSort ask for it; in the last chunk the
+/// lowest number and position ~0u stand for those that it lacks.
+template <class T, bool kSorts = false>
+class ReduceMaxNClassGather : public poplar::Vertex {
+ public:
+  poplar::Input<OnePointer<T>> activations;
+  unsigned index;
+  poplar::Output<OnePointer<T>> maxValues;
+  poplar::Output<OnePointer<unsigned>> maxValuesIndices;
+  unsigned numK;
+  unsigned size;
+  unsigned short divisorLog2;
+  bool shouldSort = false;
+
+  bool compute() {
+    unsigned at = 0;
+    for (unsigned begin = 0; begin < size; begin += 1u << divisorLog2) {
+      const unsigned rest = size - begin;
+      const unsigned end = begin + (rest >> divisorLog2 == 0 ? rest : 1u << divisorLog2);
+      const unsigned found = largestOf(activations, begin, end, numK, &maxValuesIndices[at]);
+      for (unsigned k = 0; k < numK; ++k, ++at) {
+        maxValues[at] = k < found ? activations[maxValuesIndices[at]] : lowest();
+        maxValuesIndices[at] = k < found ? maxValuesIndices[at] + index : ~0u;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static T lowest() {
+    if constexpr (std::is_same_v<T, half>) return static_cast<half>(-65504.0f);
+    return std::numeric_limits<T>::lowest();
+  }
+};
+
+/// The numK largest activations and their labels.
+template <class T, bool kSorts = false>
+class ReduceMaxNClassSparse : public poplar::Vertex {
+ public:
+  poplar::Input<poplar::Vector<T>> activations;
+  poplar::Output<poplar::Vector<T>> maxValues;
+  poplar::Output<OnePointer<unsigned>> maxValuesIndices;
+  poplar::Input<OnePointer<unsigned>> labels;
+  bool shouldSort = false;
+  unsigned numK;
+
+  bool compute() {
+    const unsigned found =
+        largestOf(activations, 0, activations.size(), numK, &maxValuesIndices[0]);
+    return ofAll(found, [&](unsigned k) {
+      maxValues[k] = activations[maxValuesIndices[k]];
+      maxValuesIndices[k] = labels[maxValuesIndices[k]];
+    });
+  }
+};
+
+/// Differences from what is expected, and halves of their squares.
+template <class T>
+class LossSumSquaredTransform : public poplar::Vertex {
+ public:
+  poplar::Input<OnePointer<T>> probs;
+  poplar::Input<OnePointer<T>> expected;
+  poplar::Output<OnePointer<T>> deltas;
+  poplar::Output<OnePointer<T>> transformed;
+  unsigned short size;
+
+  bool compute() {
+    return ofAll(size, [&](unsigned i) {
+      const T delta = probs[i] - expected[i];
+      deltas[i] = delta;
+      transformed[i] = static_cast<T>(0.5f) * delta * delta;
+    });
+  }
+};
+
+/// Of probabilities that are scaled by modelOutputScaling: gradients scaled by deltasScale, and
+/// -expected * log(probability).
+template <class T>
+class LossCrossEntropyTransform : public poplar::Vertex {
+ public:
+  poplar::Input<OnePointer<T>> probs;
+  poplar::Input<OnePointer<T>> expected;
+  poplar::Output<OnePointer<T>> deltas;
+  poplar::Output<OnePointer<T>> transformed;
+  unsigned short size;
+  poplar::Input<T> deltasScale;
+  poplar::Input<T> modelOutputScaling;
+
+  bool compute() {
+    constexpr float kLeast = std::is_same_v<T, float> ? EPS_LOG_N_FLOAT : EPS_LOG_N_HALF;
+    const T scaling = *modelOutputScaling;
+    const T scale = *deltasScale / scaling;
+    const T log_scaling = logOf(scaling, 0);
+    return ofAll(size, [&](unsigned i) {
+      deltas[i] = scale * (probs[i] - expected[i] * scaling);
+      transformed[i] = -expected[i] * (logOf(probs[i], kLeast) - log_scaling);
+    });
+  }
+
+ private:
+  static T logOf(T x, float least) {
+    return static_cast<T>(std::log(static_cast<float>(x) + least));
   }
 };
 

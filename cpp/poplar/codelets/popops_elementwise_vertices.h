@@ -1,34 +1,22 @@
 // The elementwise vertices of popops that programs name in Graph::addVertex, which loads them for
-// the first. Source of fields: PopLibs, lib/popops/codelets; results are those of popops::map.
-#include <poplar/HalfFloat.hpp>
-#include <poplar/Vertex.hpp>
-#include <poplar/codelets/elementwise_results.h>
-#include <popops/ExprOp.hpp>
-#include <type_traits>
+// the first. Source of fields and cycles: PopLibs, lib/popops/codelets; results are those of
+// popops::map.
+#include <poplar/codelets/elementwise_cycles.h>
 
 namespace popops {
-namespace elementwise {
 
-template <class T>
-using Pointer = poplar::Vector<T, poplar::VectorLayout::ONE_PTR, 8>;
-template <class T>
-using Span = poplar::Vector<T, poplar::VectorLayout::SPAN, 8>;
-template <class Edge>
-using Rows = poplar::Vector<Edge, poplar::VectorLayout::ONE_PTR>;
-
-}  // namespace elementwise
+using elementwise::castTo;
 
 template <expr::UnaryOpType op, class T>
 class UnaryOp1D : public poplar::MultiVertex {
  public:
-  poplar::Input<elementwise::Pointer<T>> in;
-  poplar::Output<elementwise::Span<typename elementwise::Result<op, T>::Type>> out;
+  poplar::Input<Pointer<T>> in;
+  poplar::Output<Span<ResultOf<op, T>>> out;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < out.size(); i += numWorkers())
-      out[i] = elementwise::apply<op, T>(in[i], in[i]);
-    return true;
+    return ofWorker(worker, out.size(), [&](unsigned i) { out[i] = apply<op, T>(in[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return unaryCycles<op, T>(out.size()); }
 };
 template <expr::UnaryOpType op, class T>
 class UnaryOp1DSupervisor : public UnaryOp1D<op, T> {};
@@ -37,15 +25,16 @@ class UnaryOp1DSupervisor : public UnaryOp1D<op, T> {};
 template <expr::UnaryOpType op, class T>
 class UnaryOp1DInPlace : public poplar::MultiVertex {
  public:
-  poplar::InOut<elementwise::Span<T>> inOut;
+  poplar::InOut<Span<T>> inOut;
   unsigned short n = 0;
 
   bool compute(unsigned worker) {
-    const unsigned size = n != 0 ? n : inOut.size();
-    for (unsigned i = worker; i < size; i += numWorkers())
-      inOut[i] = elementwise::apply<op, T>(inOut[i], inOut[i]);
-    return true;
+    return ofWorker(worker, size(), [&](unsigned i) { inOut[i] = apply<op, T>(inOut[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return unaryCycles<op, T>(size()); }
+
+ private:
+  unsigned size() const { return n != 0 ? n : inOut.size(); }
 };
 template <expr::UnaryOpType op, class T>
 class UnaryOp1DInPlaceSupervisor : public UnaryOp1DInPlace<op, T> {};
@@ -53,44 +42,37 @@ class UnaryOp1DInPlaceSupervisor : public UnaryOp1DInPlace<op, T> {};
 template <expr::UnaryOpType op, class T>
 class UnaryOp2D : public poplar::Vertex {
  public:
-  elementwise::Rows<poplar::Input<elementwise::Pointer<T>>> in;
-  poplar::Vector<poplar::Output<elementwise::Span<typename elementwise::Result<op, T>::Type>>> out;
+  InputRows<T> in;
+  OutputRows<ResultOf<op, T>> out;
 
   bool compute() {
-    for (unsigned i = 0; i < out.size(); ++i) {
-      for (unsigned j = 0; j < out[i].size(); ++j)
-        out[i][j] = elementwise::apply<op, T>(in[i][j], in[i][j]);
-    }
-    return true;
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = apply<op, T>(in[i][j]); });
   }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 20, 0, rateOf<op, T>()); }
 };
 
 template <expr::UnaryOpType op, class T>
 class UnaryOp2DInPlace : public poplar::Vertex {
  public:
-  poplar::Vector<poplar::InOut<elementwise::Span<T>>> inOut;
+  InOutRows<T> inOut;
 
   bool compute() {
-    for (unsigned i = 0; i < inOut.size(); ++i) {
-      for (unsigned j = 0; j < inOut[i].size(); ++j)
-        inOut[i][j] = elementwise::apply<op, T>(inOut[i][j], inOut[i][j]);
-    }
-    return true;
+    return ofRows(inOut, [&](unsigned i, unsigned j) { inOut[i][j] = apply<op, T>(inOut[i][j]); });
   }
+  std::uint64_t getCycleEstimate() const { return rowCycles(inOut, 20, 0, rateOf<op, T>()); }
 };
 
 template <expr::BinaryOpType op, class T>
 class BinaryOp1D : public poplar::MultiVertex {
  public:
-  poplar::Input<elementwise::Pointer<T>> in1;
-  poplar::Input<elementwise::Pointer<T>> in2;
-  poplar::Output<elementwise::Span<typename elementwise::Result<op, T>::Type>> out;
+  poplar::Input<Pointer<T>> in1;
+  poplar::Input<Pointer<T>> in2;
+  poplar::Output<Span<ResultOf<op, T>>> out;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < out.size(); i += numWorkers())
-      out[i] = elementwise::apply<op, T>(in1[i], in2[i]);
-    return true;
+    return ofWorker(worker, out.size(), [&](unsigned i) { out[i] = apply<op, T>(in1[i], in2[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return binaryCycles<op, T>(out.size()); }
 };
 template <expr::BinaryOpType op, class T>
 class BinaryOp1DSupervisor : public BinaryOp1D<op, T> {};
@@ -98,14 +80,14 @@ class BinaryOp1DSupervisor : public BinaryOp1D<op, T> {};
 template <expr::BinaryOpType op, class T>
 class BinaryOp1DInPlace : public poplar::MultiVertex {
  public:
-  poplar::InOut<elementwise::Span<T>> in1Out;
-  poplar::Input<elementwise::Pointer<T>> in2;
+  poplar::InOut<Span<T>> in1Out;
+  poplar::Input<Pointer<T>> in2;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < in1Out.size(); i += numWorkers())
-      in1Out[i] = elementwise::apply<op, T>(in1Out[i], in2[i]);
-    return true;
+    return ofWorker(worker, in1Out.size(),
+                    [&](unsigned i) { in1Out[i] = apply<op, T>(in1Out[i], in2[i]); });
   }
+  std::uint64_t getCycleEstimate() const { return binaryCycles<op, T>(in1Out.size()); }
 };
 template <expr::BinaryOpType op, class T>
 class BinaryOp1DInPlaceSupervisor : public BinaryOp1DInPlace<op, T> {};
@@ -113,59 +95,63 @@ class BinaryOp1DInPlaceSupervisor : public BinaryOp1DInPlace<op, T> {};
 template <expr::BinaryOpType op, class T>
 class BinaryOp2D : public poplar::Vertex {
  public:
-  elementwise::Rows<poplar::Input<elementwise::Pointer<T>>> in1;
-  elementwise::Rows<poplar::Input<elementwise::Pointer<T>>> in2;
-  poplar::Vector<poplar::Output<elementwise::Span<typename elementwise::Result<op, T>::Type>>> out;
+  InputRows<T> in1;
+  InputRows<T> in2;
+  OutputRows<ResultOf<op, T>> out;
 
   bool compute() {
-    for (unsigned i = 0; i < out.size(); ++i) {
-      for (unsigned j = 0; j < out[i].size(); ++j)
-        out[i][j] = elementwise::apply<op, T>(in1[i][j], in2[i][j]);
-    }
-    return true;
+    return ofRows(out,
+                  [&](unsigned i, unsigned j) { out[i][j] = apply<op, T>(in1[i][j], in2[i][j]); });
   }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 5, 0, rateOf<op, T>()); }
 };
 
 template <expr::BinaryOpType op, class T>
 class BinaryOp2DInPlace : public poplar::Vertex {
  public:
-  poplar::Vector<poplar::InOut<elementwise::Span<T>>> in1Out;
-  elementwise::Rows<poplar::Input<elementwise::Pointer<T>>> in2;
+  InOutRows<T> in1Out;
+  InputRows<T> in2;
 
   bool compute() {
-    for (unsigned i = 0; i < in1Out.size(); ++i) {
-      for (unsigned j = 0; j < in1Out[i].size(); ++j)
-        in1Out[i][j] = elementwise::apply<op, T>(in1Out[i][j], in2[i][j]);
-    }
-    return true;
+    return ofRows(in1Out, [&](unsigned i, unsigned j) {
+      in1Out[i][j] = apply<op, T>(in1Out[i][j], in2[i][j]);
+    });
   }
+  std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 20, 0, rateOf<op, T>()); }
 };
+
+template <class SrcType, class DstType>
+constexpr Rate castRate() {
+  return cycles::castRate(elementOf<SrcType>(), elementOf<DstType>());
+}
 
 template <class SrcType, class DstType>
 class Cast1D : public poplar::MultiVertex {
  public:
-  poplar::Input<elementwise::Pointer<SrcType>> src;
-  poplar::Output<elementwise::Pointer<DstType>> dst;
+  poplar::Input<Pointer<SrcType>> src;
+  poplar::Output<Pointer<DstType>> dst;
   unsigned numElems;
 
   bool compute(unsigned worker) {
-    for (unsigned i = worker; i < numElems; i += numWorkers())
-      dst[i] = elementwise::castTo<DstType, SrcType>(src[i]);
-    return true;
+    return ofWorker(worker, numElems, [&](unsigned i) { dst[i] = castTo<DstType>(src[i]); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return whole(cycles::castCycles(castRate<SrcType, DstType>(), numElems, kWorkers));
   }
 };
 
 template <class SrcType, class DstType>
 class Cast1DSingleWorker : public poplar::Vertex {
  public:
-  poplar::Input<elementwise::Pointer<SrcType>> src;
-  poplar::Output<elementwise::Pointer<DstType>> dst;
+  poplar::Input<Pointer<SrcType>> src;
+  poplar::Output<Pointer<DstType>> dst;
   unsigned numElems;
 
   bool compute() {
-    for (unsigned i = 0; i < numElems; ++i)
-      dst[i] = elementwise::castTo<DstType, SrcType>(src[i]);
-    return true;
+    return ofAll(numElems, [&](unsigned i) { dst[i] = castTo<DstType>(src[i]); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return whole(5 + 19 + castRate<SrcType, DstType>().of(numElems));
   }
 };
 template <class SrcType, class DstType>
@@ -174,105 +160,163 @@ class Cast : public Cast1DSingleWorker<SrcType, DstType> {};
 template <class SrcType, class DstType>
 class Cast2D : public poplar::Vertex {
  public:
-  elementwise::Rows<poplar::Input<elementwise::Pointer<SrcType>>> src;
-  poplar::Vector<poplar::Output<elementwise::Span<DstType>>> dst;
+  InputRows<SrcType> src;
+  OutputRows<DstType> dst;
 
   bool compute() {
-    for (unsigned i = 0; i < dst.size(); ++i) {
-      for (unsigned j = 0; j < dst[i].size(); ++j)
-        dst[i][j] = elementwise::castTo<DstType, SrcType>(src[i][j]);
-    }
-    return true;
+    return ofRows(dst, [&](unsigned i, unsigned j) { dst[i][j] = castTo<DstType>(src[i][j]); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return rowCycles(dst, 5, 11 + 19, castRate<SrcType, DstType>());
   }
 };
 template <class SrcType, class DstType>
 class Cast2d : public Cast2D<SrcType, DstType> {};
 
-namespace elementwise {
-
-/// The type in which A + scale * B is computed: that of its widest part.
-template <class A, class B, class S>
-using ScaledType = std::conditional_t<
-    std::is_same_v<A, float> || std::is_same_v<B, float> || std::is_same_v<S, float>, float, A>;
-
-/// The scale: a number of the vertex where the first of two flags is set, else a tensor.
-template <class S, bool kIsConstant>
-struct Scale {
-  using Field = S;
-  static S of(const Field& field) { return field; }
-};
-template <class S>
-struct Scale<S, false> {
-  using Field = poplar::Input<Pointer<S>>;
-  static S of(const Field& field) { return field[0]; }
-};
-
-/// PopLibs' flags are isConstant and memConstraints or, in later versions, the second alone.
-template <bool... kFlags>
-constexpr bool is_constant = false;
-template <bool kIsConstant, bool kConstraints>
-constexpr bool is_constant<kIsConstant, kConstraints> = kIsConstant;
-
-/// sign * scale * b, in the type of the computation.
-template <int kSign, class A, class B, class S>
-A scaledAdded(A a, B b, S scale) {
-  using C = ScaledType<A, B, S>;
-  const C product = static_cast<C>(static_cast<C>(scale) * static_cast<C>(b));
-  return static_cast<A>(kSign > 0 ? static_cast<C>(a) + product : static_cast<C>(a) - product);
-}
-
-}  // namespace elementwise
-
-/// A += scaleB * B.
-template <class AType, class BType, class ScaleType, bool... kFlags>
-class ScaledAddSupervisor : public poplar::MultiVertex {
+/// in3 ? in1 : in2.
+template <class T>
+class Select : public poplar::Vertex {
  public:
-  using Scale = elementwise::Scale<ScaleType, elementwise::is_constant<kFlags...>>;
-  poplar::InOut<elementwise::Pointer<AType>> A;
-  poplar::Input<elementwise::Pointer<BType>> B;
-  typename Scale::Field scaleB;
-  unsigned short size;
-
-  bool compute(unsigned worker) {
-    for (unsigned i = worker; i < size; i += numWorkers())
-      A[i] = elementwise::scaledAdded<1, AType, BType, ScaleType>(A[i], B[i], Scale::of(scaleB));
-    return true;
-  }
-};
-
-template <class AType, class BType, class ScaleType, bool... kFlags>
-class ScaledAdd2D : public poplar::Vertex {
- public:
-  using Scale = elementwise::Scale<ScaleType, elementwise::is_constant<kFlags...>>;
-  poplar::Vector<poplar::InOut<elementwise::Span<AType>>> A;
-  elementwise::Rows<poplar::Input<elementwise::Pointer<BType>>> B;
-  typename Scale::Field scaleB;
+  InputRows<T> in1;
+  InputRows<T> in2;
+  InputRows<bool> in3;
+  OutputRows<T> out;
 
   bool compute() {
-    for (unsigned i = 0; i < A.size(); ++i) {
-      for (unsigned j = 0; j < A[i].size(); ++j)
-        A[i][j] =
-            elementwise::scaledAdded<1, AType, BType, ScaleType>(A[i][j], B[i][j], Scale::of(scaleB));
-    }
-    return true;
+    return ofRows(out,
+                  [&](unsigned i, unsigned j) { out[i][j] = in3[i][j] ? in1[i][j] : in2[i][j]; });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 5, 6, Rate{5, 1}); }
+};
+
+template <class T>
+class SelectInPlace : public poplar::Vertex {
+ public:
+  InOutRows<T> in1Out;
+  InputRows<T> in2;
+  InputRows<bool> in3;
+
+  bool compute() {
+    return ofRows(in1Out, [&](unsigned i, unsigned j) {
+      if (!in3[i][j]) in1Out[i][j] = in2[i][j];
+    });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 5, 6, Rate{5, 1}); }
+};
+
+/// Of two scalars.
+template <class T>
+class BroadcastSelect : public poplar::Vertex {
+ public:
+  poplar::Input<T> in1;
+  poplar::Input<T> in2;
+  InputRows<bool> in3;
+  OutputRows<T> out;
+
+  bool compute() {
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = in3[i][j] ? *in1 : *in2; });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return sizeof(T) == 1 ? rowCycles(out, 10, 66, Rate{17, 4})
+                          : rowCycles(out, 10, sizeof(T) == 2 ? 30 : 8, Rate{4, 1});
   }
 };
 
-/// A -= scaleB * B.
-template <class AType, class BType, class ScaleType, bool... kFlags>
-class ScaledSubtractSupervisor : public poplar::MultiVertex {
+/// By one boolean: copies of rows.
+template <class T>
+class BroadcastSelectorSelect : public poplar::Vertex {
  public:
-  using Scale = elementwise::Scale<ScaleType, elementwise::is_constant<kFlags...>>;
-  poplar::InOut<elementwise::Pointer<AType>> A;
-  poplar::Input<elementwise::Pointer<BType>> B;
-  typename Scale::Field scaleB;
-  unsigned short size;
+  InputRows<T> in1;
+  InputRows<T> in2;
+  poplar::Input<bool> in3;
+  OutputRows<T> out;
 
-  bool compute(unsigned worker) {
-    for (unsigned i = worker; i < size; i += numWorkers())
-      A[i] = elementwise::scaledAdded<-1, AType, BType, ScaleType>(A[i], B[i], Scale::of(scaleB));
-    return true;
+  bool compute() {
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = *in3 ? in1[i][j] : in2[i][j]; });
   }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 12, 35, Rate{1, 4 / sizeof(T)}); }
+};
+
+template <class T>
+class BroadcastSelectorSelectInPlace : public poplar::Vertex {
+ public:
+  InOutRows<T> in1Out;
+  InputRows<T> in2;
+  poplar::Input<bool> in3;
+
+  bool compute() {
+    return ofRows(in1Out, [&](unsigned i, unsigned j) {
+      if (!*in3) in1Out[i][j] = in2[i][j];
+    });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return rowCycles(in1Out, 12, 35, Rate{1, 4 / sizeof(T)});
+  }
+};
+
+constexpr auto kClamp = expr::TernaryOpType::CLAMP;
+
+/// in1, not below in2 and not above in3.
+template <class T>
+class Clamp : public poplar::Vertex {
+ public:
+  InputRows<T> in1;
+  InputRows<T> in2;
+  InputRows<T> in3;
+  OutputRows<T> out;
+
+  bool compute() {
+    return ofRows(out, [&](unsigned i, unsigned j) {
+      out[i][j] = apply<kClamp, T>(in1[i][j], in2[i][j], in3[i][j]);
+    });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 5, 6, rateOf<kClamp, T>()); }
+};
+
+template <class T>
+class ClampInPlace : public poplar::Vertex {
+ public:
+  InOutRows<T> in1Out;
+  InputRows<T> in2;
+  InputRows<T> in3;
+
+  bool compute() {
+    return ofRows(in1Out, [&](unsigned i, unsigned j) {
+      in1Out[i][j] = apply<kClamp, T>(in1Out[i][j], in2[i][j], in3[i][j]);
+    });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 5, 6, rateOf<kClamp, T>()); }
+};
+
+/// Between two scalars.
+template <class T>
+class BroadcastClamp : public poplar::Vertex {
+ public:
+  InputRows<T> in1;
+  poplar::Input<T> in2;
+  poplar::Input<T> in3;
+  OutputRows<T> out;
+
+  bool compute() {
+    return ofRows(
+        out, [&](unsigned i, unsigned j) { out[i][j] = apply<kClamp, T>(in1[i][j], *in2, *in3); });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(out, 5, 6, rateOf<kClamp, T>()); }
+};
+
+template <class T>
+class BroadcastClampInPlace : public poplar::Vertex {
+ public:
+  InOutRows<T> in1Out;
+  poplar::Input<T> in2;
+  poplar::Input<T> in3;
+
+  bool compute() {
+    return ofRows(in1Out, [&](unsigned i, unsigned j) {
+      in1Out[i][j] = apply<kClamp, T>(in1Out[i][j], *in2, *in3);
+    });
+  }
+  std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 5, 6, rateOf<kClamp, T>()); }
 };
 
 }  // namespace popops

@@ -1,33 +1,116 @@
 // The vertices of popops that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and results: PopLibs, lib/popops/codelets.
-#include <poplar/HalfFloat.hpp>
-#include <poplar/Vertex.hpp>
+// Source of fields, results and cycles: PopLibs, lib/popops/codelets.
+#include <poplar/codelets/vertex_loops.h>
 
 namespace popops {
+
+using namespace ipujax_vertices;
+
+template <class T, class Out>
+std::uint64_t fillCycles(const Out& out) {
+  return whole(ipujax::engine::expr::fillCycles(elementOf<T>(), out.size()));
+}
+template <class T, class List>
+std::uint64_t fillRowCycles(const List& rows) {
+  std::uint64_t cycles = 0;
+  for (unsigned i = 0; i < rows.size(); ++i) cycles += fillCycles<T>(rows[i]);
+  return cycles;
+}
 
 template <class T>
 class Fill : public poplar::Vertex {
  public:
   T in;
-  poplar::Output<poplar::Vector<T>> out;
+  poplar::Output<Span<T>> out;
 
   bool compute() {
-    for (unsigned i = 0; i < out.size(); ++i) out[i] = in;
-    return true;
+    return ofAll(out.size(), [&](unsigned i) { out[i] = in; });
   }
+  std::uint64_t getCycleEstimate() const { return fillCycles<T>(out); }
 };
 
 template <class T>
 class Fill2d : public poplar::Vertex {
  public:
   T in;
-  poplar::Vector<poplar::Output<poplar::Vector<T>>> out;
+  OutputRows<T> out;
 
   bool compute() {
-    for (unsigned i = 0; i < out.size(); ++i) {
-      for (unsigned j = 0; j < out[i].size(); ++j) out[i][j] = in;
-    }
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = in; });
+  }
+  std::uint64_t getCycleEstimate() const { return fillRowCycles<T>(out); }
+};
+
+/// As the first SDKs had it.
+template <class T>
+class Zero : public poplar::Vertex {
+ public:
+  poplar::Output<Span<T>> out;
+
+  bool compute() {
+    return ofAll(out.size(), [&](unsigned i) { out[i] = static_cast<T>(0); });
+  }
+  std::uint64_t getCycleEstimate() const { return fillCycles<T>(out); }
+};
+
+template <class T>
+class Zero2d : public poplar::Vertex {
+ public:
+  OutputRows<T> out;
+
+  bool compute() {
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = static_cast<T>(0); });
+  }
+  std::uint64_t getCycleEstimate() const { return fillRowCycles<T>(out); }
+};
+
+/// offsets[i], offsets[i] + 1 ... in row i.
+template <class T>
+class Iota : public poplar::Vertex {
+ public:
+  OutputRows<T> out;
+  poplar::Input<Pointer<T>> offsets;
+
+  bool compute() {
+    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = offsets[i] + static_cast<T>(j); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return rowCycles(out, 10, 4, Rate{3, sizeof(T) == 2 ? 4u : 2u});
+  }
+};
+
+/// 1 where an element is a NaN or, with kOrInf, an infinity; else 0.
+template <class T, bool kOrInf>
+class HasNaNOrInf2D : public poplar::Vertex {
+ public:
+  poplar::Vector<poplar::Input<Span<T>>> in;
+  poplar::Output<float> out;
+
+  bool compute() {
+    bool found = false;
+    ofRows(in, [&](unsigned i, unsigned j) { found |= isFound(static_cast<float>(in[i][j])); });
+    *out = found ? 1.0f : 0.0f;
     return true;
+  }
+  static bool isFound(float x) { return kOrInf ? !(x - x == 0.0f) : x != x; }
+};
+
+/// The same, which leaves outSetIfFound as it is where there is none. Sizes are of 8 bytes for each
+/// worker, of workers that have one of these more, and of elements behind them.
+template <class T, bool kOrInf>
+class HasNaNOrInf1D : public poplar::MultiVertex {
+ public:
+  poplar::Input<Pointer<T>> in;
+  unsigned short sizeIn8BytesPerWorker;
+  unsigned char remWorkerId;
+  unsigned char remWorkerExtras;
+  poplar::InOut<float> outSetIfFound;
+
+  bool compute(unsigned worker) {
+    const unsigned vectors = sizeIn8BytesPerWorker * kWorkers + remWorkerId;
+    return ofWorker(worker, vectors * (8 / sizeof(T)) + remWorkerExtras, [&](unsigned i) {
+      if (HasNaNOrInf2D<T, kOrInf>::isFound(static_cast<float>(in[i]))) *outSetIfFound = 1.0f;
+    });
   }
 };
 

@@ -17,140 +17,44 @@ using engine::ceilDiv;
 namespace {
 using expr::Instruction;
 using expr::Op;
-
-bool isReal(ElementType t) { return t == ElementType::kFloat || t == ElementType::kHalf; }
-
-/// Elements in a 64-bit vector; integers go one by one.
-std::uint64_t vectorOf(ElementType t) {
-  return t == ElementType::kHalf ? 4 : t == ElementType::kFloat ? 2 : 1;
-}
-
-/// Cycles of a worker's loop for `unit` elements, loads and stores included.
-struct Rate {
-  double cycles;
-  double unit;
-};
-constexpr Rate rate(double cycles, double unit) { return {cycles, unit}; }
-/// Of an operation, by the type of its operand.
-struct Rates {
-  Rate f32{4, 2}, f16{4, 4};
-  Rate of_signed{7, 1}, of_unsigned{7, 1}, of_bool{7, 1};
-};
-constexpr Rates kRates[] = {
-#define OP(Name, name, operands, traits, api, cycles) \
-  [] {                                                \
-    Rates r;                                          \
-    cycles return r;                                  \
-  }(),
-#define REAL(f32_cycles, f32_unit, f16_cycles, f16_unit) \
-  r.f32 = rate(f32_cycles, f32_unit);                    \
-  r.f16 = rate(f16_cycles, f16_unit);
-#define WHOLE(signed_cycles, unsigned_cycles, bool_cycles, unit) \
-  r.of_signed = rate(signed_cycles, unit);                       \
-  r.of_unsigned = rate(unsigned_cycles, unit);                   \
-  r.of_bool = rate(bool_cycles, unit);
-#include "engine/expr/ElementwiseOps.def"
-};
-
-/// castW without its constant: float to half four in two cycles, half to float two in one, half
-/// and 8 bits four in nine, others one by one.
-Rate castRate(ElementType from, ElementType to) {
-  if (from == ElementType::kFloat && to == ElementType::kHalf) return {2, 4};
-  if (from == ElementType::kHalf && to == ElementType::kFloat) return {1, 2};
-  if ((from == ElementType::kHalf && sizeOf(to) == 1) ||
-      (to == ElementType::kHalf && sizeOf(from) == 1))
-    return {9, 4};
-  return {5, 1};
-}
+using expr::Rate;
+using expr::vectorOf;
 
 Rate rateOf(Op op, ElementType operand, ElementType result) {
   if (isSoftware(operand)) return {softwareCycles(op, operand), 1};
-  if (op == Op::kCast && isSoftware(result)) return {softwareCycles(op, result), 1};
-  if (op == Op::kCast) return castRate(operand, result);
-  const Rates& rates = kRates[static_cast<std::size_t>(op)];
-  switch (operand) {
-    case ElementType::kFloat:
-      return rates.f32;
-    case ElementType::kHalf:
-      return rates.f16;
-    case ElementType::kBool:
-      return rates.of_bool;
-    case ElementType::kInt8:
-    case ElementType::kInt16:
-    case ElementType::kInt32:
-      return rates.of_signed;
-    default:
-      return rates.of_unsigned;
-  }
-}
-
-double singleConstant(Op op, ElementType operand, bool scalar) {
-  const int operands = expr::numOperands(op);
-  if (operands == 1) return op == Op::kExp ? 33 : 17;
-  if (scalar) return 20;
-  return operand == ElementType::kFloat ? 29 : 26;
+  if (op != Op::kCast) return expr::rateOf(op, operand);
+  return isSoftware(result) ? Rate{softwareCycles(op, result), 1} : expr::castRate(operand, result);
 }
 
 double roundUpTo6(double x) { return std::ceil(x / 6) * 6; }
 
-double workerShare(std::uint64_t n, unsigned workers) {
-  return static_cast<double>(ceilDiv(n, workers));
-}
-
 /// One library vertex: a single operation on inputs, or on an input and one scalar.
 double singleVertex(const Instruction& i, ElementType operand, bool scalar, std::uint64_t n,
                     unsigned workers) {
-  const auto share = static_cast<std::uint64_t>(workerShare(n, workers));
   if (i.op == Op::kCast) return castCycles(operand, i.type, n, workers);
+  const Rate rate = rateOf(i.op, operand, i.type);
   if (i.op == Op::kSelect || i.op == Op::kClamp)  // a plain vertex: one for each worker
-    return kLaunchCycles + workers * (11 + loopCycles(i.op, operand, i.type, share));
-  const bool linear = i.op == Op::kAdd || i.op == Op::kSubtract || i.op == Op::kMultiply;
-  double loop = loopCycles(i.op, operand, i.type, share);
-  if (scalar && isReal(operand) && linear)  // one load fewer: 2 cycles per vector
-    loop = static_cast<double>(ceilDiv(share, vectorOf(operand))) * 2;
-  const double setup = expr::numOperands(i.op) == 1 ? 20 : 11;
-  return kLaunchCycles + setup + workers * (singleConstant(i.op, operand, scalar) + loop);
+    return kLaunchCycles + workers * (11 + rate.of(ceilDiv(n, workers)));
+  if (expr::numOperands(i.op) == 1) return expr::unaryCycles(i.op, rate, n, workers);
+  return scalar ? expr::scalarCycles(i.op, operand, rate, n, workers)
+                : expr::binaryCycles(operand, rate, n, workers);
 }
 }  // namespace
 
 double loopCycles(Op op, ElementType operand, ElementType result, std::uint64_t n) {
-  const Rate rate = rateOf(op, operand, result);
-  return std::ceil(static_cast<double>(n) / rate.unit) * rate.cycles;
+  return rateOf(op, operand, result).of(n);
 }
 
 double castCycles(ElementType from, ElementType to, std::uint64_t n, unsigned workers) {
-  const double worker = 19 + loopCycles(Op::kCast, from, to, ceilDiv(n, workers));
-  return kLaunchCycles + 12 + workers * (worker + 18);
+  return expr::castCycles(rateOf(Op::kCast, from, to), n, workers);
 }
 
 double fillCycles(ElementType type, std::uint64_t n, unsigned workers) {
-  const double share = workerShare(n, workers);
-  double worker = 0;
-  switch (sizeOf(type)) {
-    case 1:
-      worker = share < 64 ? 28 + share / 4 : 39 + share / 8;
-      break;
-    case 2:
-      worker = 26 + share / 4;
-      break;
-    default:
-      worker = 23 + share / 2;
-  }
-  return kLaunchCycles + workers * std::ceil(worker);
+  return kLaunchCycles + workers * expr::fillCycles(type, ceilDiv(n, workers));
 }
 
 double scaledAddCycles(ElementType type, std::uint64_t n, unsigned workers) {
-  if (!isReal(type)) {
-    const auto share = ceilDiv(n, workers);
-    return kSupervisorLaunchCycles + 13 +
-           workers * static_cast<double>(53 + 26 * (share / 3) + 6 + 26 * (share % 3) + 14);
-  }
-  const std::uint64_t vectors = n / vectorOf(type);
-  const auto share = static_cast<double>(vectors / workers);
-  const bool uneven = vectors % workers != 0 || n % vectorOf(type) != 0;
-  const double supervisor = 21 + 11 + (uneven ? 13 : 7) + 12 + 6;
-  const double loop = 3 * std::max(0.0, share - 1);
-  return kSupervisorLaunchCycles + supervisor + workers * (18 + 6 + loop + (uneven ? 2 : 0));
+  return expr::scaledAddCycles(type, n, workers);
 }
 
 double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar, std::uint64_t n,
@@ -186,7 +90,7 @@ double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar,
     worker += static_cast<double>(ceilDiv(share, vectorOf(type)));
   for (const auto* i : work) {
     const Rate rate = rateOf(i->op, operandOf(*i), i->type);
-    worker += std::ceil(static_cast<double>(share) / rate.unit) * std::max(1.0, rate.cycles - 2);
+    worker += Rate{std::max(1.0, rate.cycles - 2), rate.unit}.of(share);
   }
   return kLaunchCycles + roundUpTo6(20 + workers * worker);
 }

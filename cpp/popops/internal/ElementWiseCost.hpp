@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/Cost.hpp"
+#include "engine/expr/ElementwiseCycles.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
@@ -16,14 +17,9 @@ namespace popops::elementwise {
 using ipujax::engine::ElementType;
 using ipujax::engine::expr::ExprProgram;
 
-/// Tile cycles around a vertex that the estimators leave out: fetching and starting its six
-/// workers. Measured with a cycle counter around one vertex (tessellate-ipu): `add` f32 329 for 10
-/// and 1860 for 1024 elements a tile, against 203 and 1733 of the formula; `scaled_add` f32 375,
-/// 467, 665, 1043 for 64 .. 512, against 291, 381, 579, 957. The counter itself takes 45 of the
-/// difference (its own documentation), the rest is launch.
-constexpr double kTimerCycles = 45;
-constexpr double kLaunchCycles = 82;            ///< vertices started as a MultiVertex
-constexpr double kSupervisorLaunchCycles = 41;  ///< hand-written supervisor vertices (scaled add)
+using ipujax::engine::expr::kLaunchCycles;
+using ipujax::engine::expr::kSupervisorLaunchCycles;
+using ipujax::engine::expr::kTimerCycles;
 
 /// Worker cycles of one operation on n elements, loads and stores included.
 double loopCycles(ipujax::engine::expr::Op op, ElementType operand, ElementType result,

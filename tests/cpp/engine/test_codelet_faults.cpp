@@ -3,13 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <sstream>
+#include <thread>
 
 #include "Check.hpp"
 #include "engine/codelets/CodeletGuard.hpp"
 #include "poplar/Program.hpp"
 #include "popops/OnDevice.hpp"
+#include "runtime/Interrupts.hpp"
 
 using namespace poplar;
 using ipujax::engine::CodeletFault;
@@ -97,11 +100,27 @@ struct Estimates : Vertex {
 };
 )src";
 
+/// Its workers take no turns.
+const char* const kLong = R"src(
+#include <poplar/Vertex.hpp>
+using namespace poplar;
+struct Endless : Vertex {
+  InOut<int> x;
+  bool compute() {
+    volatile int* first = &*x;
+    while (*first == 1) {}
+    *x += 10;
+    return true;
+  }
+};
+)src";
+
 /// A program of one vertex on tile 3, whose six elements are 1 at first.
 struct OneVertex {
-  explicit OneVertex(const std::string& type) {
-    std::istringstream source(kCodelets);
-    d.graph.addCodelets(source);
+  explicit OneVertex(const std::string& type, const char* codelets = kCodelets,
+                     const std::string& flags = "") {
+    std::istringstream source(codelets);
+    d.graph.addCodelets(source, flags);
     const Tensor x = d.graph.addVariable(INT, {6}, "x");
     d.graph.setTileMapping(x, 3);
     d.graph.createHostWrite("write", x);
@@ -126,8 +145,8 @@ struct OneVertex {
   std::unique_ptr<Engine> engine;
 };
 
-void ends(const std::string& type, const std::string& words) {
-  OneVertex program(type);
+void ends(const std::string& type, const std::string& words, const std::string& flags = "") {
+  OneVertex program(type, kCodelets, flags);
   for (int i = 0; i < 2; ++i) {
     try {
       program.run(1);
@@ -160,6 +179,11 @@ TEST(integer_divisions_without_a_result_are_errors) {
     ends(type, "divides an integer by zero");
 }
 
+TEST(divisions_by_zero_are_errors_by_the_check_for_processors_without_traps) {
+  for (const char* type : {"Divides", "Remainder", "Wide"})
+    ends(type, "divides an integer by zero. Correct", "-fsanitize=integer-divide-by-zero");
+}
+
 TEST(codelets_end_alone) {
   ends("Aborts", "calls abort()");
   ends("StdAborts", "calls abort()");
@@ -183,6 +207,24 @@ TEST(codelets_that_leave_memory_or_the_stack_are_errors) {
 TEST(a_worker_that_ends_is_named) {
   ends("Fifth", "worker 5 divides an integer by zero");
   ends("Awaits", "worker 3 calls abort()");
+}
+
+TEST(a_codelet_that_does_not_end_is_left_after_an_interrupt) {
+  OneVertex program("Endless", kLong);
+  struct sigaction own = {}, before = {};
+  own.sa_handler = [](int) {};
+  sigaction(SIGINT, &own, &before);
+  ipujax::runtime::interrupts::watch();
+  for (int i = 0; i < 2; ++i) {
+    std::thread user([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      kill(getpid(), SIGINT);
+    });
+    CHECK_THROWS(program.run(1), "a Endless on tile 3 runs on after Ctrl-C");
+    user.join();
+    CHECK_EQ(program.run(2), 12);
+  }
+  sigaction(SIGINT, &before, nullptr);
 }
 
 TEST(constructors_and_estimates_of_codelets_are_guarded) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <poplar/CycleCount.hpp>
 #include <popnn/NonLinearity.hpp>
 #include <popnn/NonLinearityDefUtil.hpp>
 #include <popops/Cast.hpp>
@@ -118,6 +119,40 @@ TEST(operations_that_a_type_lacks_are_told) {
   f.graph.connect(f.v["inOut"], x);
   CHECK_THROWS(f.result<int>(x), "popops has no such operation on this type");
   CHECK_THROWS(OneVertex("popops::UnaryOp7D<float>"), "popops::UnaryOp7D<float>");
+}
+
+/// Cycles of a program on tile 0 as the program counts them.
+std::uint64_t cyclesOf(Fixture& f, Sequence& timed) {
+  const Tensor count = cycleCount(f.graph, timed, 0, SyncType::INTERNAL);
+  f.graph.createHostRead("count", count);
+  Engine engine(f.graph, timed);
+  engine.loadAndRun(f.device);
+  std::uint64_t cycles = 0;
+  engine.readTensor("count", &cycles, &cycles + 1);
+  return cycles;
+}
+
+TEST(vertices_take_the_cycles_of_the_library) {
+  const auto by_name = [](BinaryOpType op, Type type, unsigned n) {
+    OneVertex f(templateVertex("popops::BinaryOp1DInPlace", op, type));
+    f.graph.connect(f.v["in1Out"], valuesOn(f, Floats(n, 1), type));
+    f.graph.connect(f.v["in2"], valuesOn(f, Floats(n, 1), type));
+    Sequence timed({Execute(f.cs)});
+    return cyclesOf(f, timed);
+  };
+  const auto by_function = [](BinaryOpType op, Type type, unsigned n) {
+    Fixture f;
+    Sequence timed;
+    popops::mapInPlace(f.graph, op, valuesOn(f, Floats(n, 1), type),
+                       valuesOn(f, Floats(n, 1), type), timed);
+    return cyclesOf(f, timed);
+  };
+  for (const auto type : {FLOAT, HALF, INT}) {
+    for (const auto op : {BinaryOpType::ADD, BinaryOpType::DIVIDE})
+      CHECK_EQ(by_name(op, type, 1200), by_function(op, type, 1200));
+  }
+  CHECK_EQ(by_name(BinaryOpType::ADD, FLOAT, 2400) - by_name(BinaryOpType::ADD, FLOAT, 1200),
+           6U * 100 * 3);
 }
 
 TEST(casts_truncate_and_saturate) {

@@ -47,6 +47,32 @@ TEST(the_best_of_labelled_classes) {
   CHECK_EQ(f.result<int>(label)[0], 6);
 }
 
+TEST(the_best_few_of_classes_in_chunks_and_of_labelled_ones) {
+  OneVertex f(templateVertex("popnn::ReduceMaxNClassGather", FLOAT, true));
+  const Tensor values = f.onTile<float>({6}, std::vector<float>(6));
+  const Tensor positions = f.onTile<unsigned>({6}, std::vector<unsigned>(6));
+  f.graph.connect(f.v["activations"], f.onTile<float>({5}, {1, 3, 2, 3, 9}));
+  f.graph.connect(f.v["maxValues"], values);
+  f.graph.connect(f.v["maxValuesIndices"], positions);
+  f.graph.setInitialValue(f.v["index"], 10);
+  f.graph.setInitialValue(f.v["numK"], 3);
+  f.graph.setInitialValue(f.v["size"], 5);
+  f.graph.setInitialValue(f.v["divisorLog2"], 2);
+  f.graph.setInitialValue(f.v["shouldSort"], true);
+  CHECK((f.result<unsigned>(positions) == std::vector<unsigned>{11, 13, 12, 14, ~0u, ~0u}));
+
+  OneVertex g(templateVertex("popnn::ReduceMaxNClassSparse", INT, false));
+  const Tensor best = g.onTile<int>({2}, {0, 0});
+  const Tensor labels = g.onTile<unsigned>({2}, {0, 0});
+  g.graph.connect(g.v["activations"], g.onTile<int>({3}, {-1, 5, 4}));
+  g.graph.connect(g.v["labels"], g.onTile<unsigned>({3}, {7, 8, 9}));
+  g.graph.connect(g.v["maxValues"], best);
+  g.graph.connect(g.v["maxValuesIndices"], labels);
+  g.graph.setInitialValue(g.v["numK"], 2);
+  g.graph.setInitialValue(g.v["shouldSort"], false);
+  CHECK((g.result<unsigned>(labels) == std::vector<unsigned>{8, 9}));
+}
+
 TEST(accuracy_leaves_masked_labels_out) {
   OneVertex f(templateVertex("popnn::CalcAccuracy", UNSIGNED_INT));
   const Tensor correct = f.onTile<unsigned>({}, {10});

@@ -1,0 +1,96 @@
+// The transposes of popops that programs name in Graph::addVertex, which loads them for the first.
+// Source of fields and cycles: PopLibs, lib/popops/codelets and getTransposeCycleEstimate.
+#include <poplar/codelets/vertex_loops.h>
+
+namespace popops {
+
+using namespace ipujax_vertices;
+
+/// The matrix of `rows` * `columns` elements that begins at `begin`.
+template <class From, class To>
+void transposed(const From& from, const To& to, unsigned begin, unsigned rows, unsigned columns) {
+  for (unsigned x = 0; x < columns; ++x) {
+    for (unsigned y = 0; y < rows; ++y) to[begin + x * rows + y] = from[begin + y * columns + x];
+  }
+}
+
+/// A worker's, for matrices of blocks of four rows and four columns.
+inline double transposeCycles(unsigned matrices, unsigned rows, unsigned columns) {
+  if (rows == 1 && columns == 1) return matrices < 2 ? 17 + 12 : 17 + 20 + (matrices - 2) * 4.0;
+  if (columns == 1) return 27 + matrices * (15 + 20 + 4 * (rows - 2.0));
+  return 29 + matrices * (18 + rows * (12 + 4 * (columns - 2.0)));
+}
+
+/// numTranspositions matrices for each of the first workerCount workers, one fewer for the others.
+/// Rows and columns are by four, and have one of the two names that SDKs give them.
+template <class T>
+class Transpose1D : public poplar::MultiVertex {
+ public:
+  poplar::Input<Pointer<T>> src;
+  poplar::Output<Pointer<T>> dst;
+  unsigned short numSrcRowsD4 = 0, numSrcRowsD4Or8 = 0;
+  unsigned short numSrcColumnsD4 = 0, numSrcColumnsD4Or8 = 0;
+  unsigned short numTranspositions;
+  unsigned short workerCount;
+
+  bool compute(unsigned worker) {
+    const unsigned matrices = numTranspositions * kWorkers - (kWorkers - workerCount);
+    return ofWorker(worker, matrices, [&](unsigned i) {
+      transposed(src, dst, i * 16 * rows() * columns(), 4 * rows(), 4 * columns());
+    });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return whole(ipujax::engine::expr::kLaunchCycles + 7 +
+                 kWorkers * transposeCycles(numTranspositions, rows(), columns()));
+  }
+
+ private:
+  unsigned rows() const { return numSrcRowsD4 + numSrcRowsD4Or8; }
+  unsigned columns() const { return numSrcColumnsD4 + numSrcColumnsD4Or8; }
+};
+template <class T>
+class TransposeSupervisor : public Transpose1D<T> {};
+
+template <class T>
+class Transpose1DSingleWorker : public poplar::Vertex {
+ public:
+  poplar::Input<Pointer<T>> src;
+  poplar::Output<Pointer<T>> dst;
+  unsigned short numSrcRowsD4 = 0, numSrcRowsD4Or8 = 0;
+  unsigned short numSrcColumnsD4 = 0, numSrcColumnsD4Or8 = 0;
+  unsigned short numTranspositionsM1;
+
+  bool compute() {
+    return ofAll(numTranspositionsM1 + 1, [&](unsigned i) {
+      transposed(src, dst, i * 16 * rows() * columns(), 4 * rows(), 4 * columns());
+    });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return whole(transposeCycles(numTranspositionsM1 + 1, rows(), columns()));
+  }
+
+ private:
+  unsigned rows() const { return numSrcRowsD4 + numSrcRowsD4Or8; }
+  unsigned columns() const { return numSrcColumnsD4 + numSrcColumnsD4Or8; }
+};
+template <class T>
+class Transpose : public Transpose1DSingleWorker<T> {};
+
+/// A matrix of any size in each row.
+template <class T>
+class Transpose2D : public poplar::Vertex {
+ public:
+  poplar::Vector<poplar::Input<Pointer<T>>> src;
+  Rows<poplar::Output<Pointer<T>>> dst;
+  unsigned short numSrcRows;
+  unsigned short numSrcColumns;
+
+  bool compute() {
+    return ofAll(src.size(),
+                 [&](unsigned i) { transposed(src[i], dst[i], 0, numSrcRows, numSrcColumns); });
+  }
+};
+template <class T>
+class Transpose2d : public Transpose2D<T> {};
+
+}  // namespace popops

@@ -1,0 +1,17 @@
+"""Ctrl-C while a program runs.
+
+Python's handler only notes it, and raises once the main thread is in Python again: what waits for
+the host or runs a codelet that does not end has to give way before that.
+"""
+
+from __future__ import annotations
+
+import signal
+
+
+def watch() -> None:
+    """From now on Ctrl-C ends such programs, where Python's own handler is in force."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        from ipujax._poplar import _poplar  # ipujax can be imported without it
+
+        _poplar.feeds.watch_interrupts()
