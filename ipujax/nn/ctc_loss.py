@@ -11,6 +11,9 @@ import numpy as np
 from jax import lax
 from jax.interpreters import ad
 
+from ipujax import jax_compat
+from ipujax.arguments import array as as_array
+from ipujax.arguments import dimension
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -96,8 +99,7 @@ def _loss(
     blank_index: int,
     are_logits: bool,
 ) -> jax.Array:
-    data = jnp.asarray(data)
-    blank = check_data(where, data, blank_index)
+    data, blank = check_data(where, data, blank_index)
     steps, batch, classes = data.shape
     labels = _integers(where, "labels", labels, (batch, None), (None, None))
     most = labels.shape[1]
@@ -114,24 +116,26 @@ def _loss(
     return jnp.where(is_wrong, jnp.asarray(jnp.inf, losses.dtype), losses)
 
 
-def check_data(where: str, data: Any, blank_index: int) -> int:
-    """The blank as a class of data [time, batch, classes].
+def check_data(where: str, data: Any, blank_index: Any) -> tuple[jax.Array, int]:
+    """The data [time, batch, classes], and the blank as one of its classes.
 
     Raises:
         ConfigError: data of another rank or dtype, or a blank that is no class.
     """
+    data = as_array(where, "data", data)
     if data.ndim != 3 or data.dtype.name not in _DTYPES:
         raise ConfigError(
             f"[{where}] needs data [time, batch, classes] of {', '.join(_DTYPES)}; got "
             f"{data.dtype.name} {list(data.shape)}. Move time to the first dimension."
         )
     classes = data.shape[2]
-    if not isinstance(blank_index, int) or not -classes <= blank_index < classes:
+    blank = dimension(blank_index, classes)
+    if blank is None:
         raise ConfigError(
             f"[{where}] needs a blank_index among the {classes} classes; got {blank_index}. "
             "Use the index of a class."
         )
-    return int(blank_index % classes)
+    return data, blank
 
 
 def length_of(where: str, name: str, lengths: Any, batch: int, most: int) -> jax.Array:
@@ -153,7 +157,7 @@ def _integers(
     shape: tuple[int | None, ...],
     bounds: tuple[int | None, int | None],
 ) -> jax.Array:
-    array = jnp.asarray(values)
+    array = as_array(where, name, values)
     fits = len(array.shape) == len(shape) and all(
         wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
     )
@@ -214,6 +218,7 @@ def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options
         return jnp.where((time < lengths)[:, None], following, now), None
 
     first = jnp.full((batch, size), _LOG_ZERO, jnp.float32).at[:, 0].set(0)
+    first = jax_compat.varying_like(first, emitted, lengths)
     last, _ = lax.scan(step, first, (jnp.arange(steps), emitted))
     at = jnp.stack([2 * counts, 2 * counts - 1], 1)
     ends = jnp.take_along_axis(last, jnp.maximum(at, 0), 1)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.arguments import array, arrays
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -76,7 +77,7 @@ def gru(
         ((5, 1, 2), (1, 2))
     """
     options = _Options(
-        "ipu.nn.gru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
+        "ipu.nn.gru", activation, recurrent_activation, reset_after, cell_order, partials,
         available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, None, None)
@@ -124,7 +125,7 @@ def dynamic_gru(
         (True, True)
     """
     options = _Options(
-        "ipu.nn.dynamic_gru", activation, recurrent_activation, reset_after, tuple(cell_order),
+        "ipu.nn.dynamic_gru", activation, recurrent_activation, reset_after, cell_order,
         partials, available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, None)
@@ -172,7 +173,7 @@ def augru(
         (5, 1, 2)
     """
     options = _Options(
-        "ipu.nn.augru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
+        "ipu.nn.augru", activation, recurrent_activation, reset_after, cell_order, partials,
         available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, attention)
@@ -183,7 +184,7 @@ class _Options(NamedTuple):
     activation: str
     gate: str
     after: bool
-    order: tuple[str, ...]
+    order: Sequence[str]
     partials: str | None
     memory: float | None
     ahead: bool
@@ -195,19 +196,20 @@ def _layer(
     options: _Options, x: Any, weights: Any, state: Any, lengths: Any, attention: Any
 ) -> tuple[jax.Array, jax.Array]:
     where = options.where
-    x, weights = jnp.asarray(x), GRUWeights(*map(jnp.asarray, weights))
+    x = array(where, "x", x)
+    weights = arrays(where, "weights", GRUWeights, weights)
     recurrent.check_layer(where, x, weights, 3, (2,) if options.after else ())
-    recurrent.check_options(
+    memory = recurrent.check_options(
         where, options.activation, options.gate, options.partials, options.memory
     )
     order = recurrent.check_order(where, options.order, _UNITS)
     steps, batch, _ = x.shape
     size = weights.biases.shape[-1]
-    state = jnp.zeros((batch, size), x.dtype) if state is None else jnp.asarray(state)
+    state = jnp.zeros((batch, size), x.dtype) if state is None else array(where, "state", state)
     recurrent.check_array(where, "state", state, (batch, size), x.dtype)
     rest = []
     if attention is not None:
-        rest.append(jnp.asarray(attention))
+        rest.append(array(where, "attention", attention))
         recurrent.check_array(where, "attention", rest[0], (batch, steps), x.dtype)
     limits = None if lengths is None else recurrent.check_lengths(where, lengths, batch)
     if limits is not None:
@@ -221,13 +223,13 @@ def _layer(
         *rest,
         activation=options.activation,
         gate=options.gate,
-        after=options.after,
+        after=bool(options.after),
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=options.partials,
-        memory=options.memory,
-        ahead=options.ahead,
-        recompute=options.recompute,
-        inference=options.inference,
+        memory=memory,
+        ahead=bool(options.ahead),
+        recompute=bool(options.recompute),
+        inference=bool(options.inference),
         attends=attention is not None,
         limited=limits is not None,
     )

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.arguments import array, arrays
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -86,17 +87,19 @@ def lstm(
         ((5, 1, 2), (1, 2))
     """
     where = "ipu.nn.lstm"
-    x, weights = jnp.asarray(x), LSTMWeights(*map(jnp.asarray, weights))
+    x = array(where, "x", x)
+    weights = arrays(where, "weights", LSTMWeights, weights)
     recurrent.check_layer(where, x, weights, 4, ())
-    recurrent.check_options(
+    memory = recurrent.check_options(
         where, activation, recurrent_activation, partials, available_memory_proportion
     )
     order = recurrent.check_order(where, cell_order, _CELL_ORDER)
     batch, size = x.shape[1], weights.biases.shape[-1]
     zeros = jnp.zeros((batch, size), x.dtype)
-    state = LSTMState(zeros, zeros) if state is None else LSTMState(*map(jnp.asarray, state))
-    for name, array in zip(("state.output", "state.cell"), state, strict=True):
-        recurrent.check_array(where, name, array, (batch, size), x.dtype)
+    given = LSTMState(zeros, zeros) if state is None else state
+    state = arrays(where, "state", LSTMState, given)
+    for name, part in zip(("state.output", "state.cell"), state, strict=True):
+        recurrent.check_array(where, name, part, (batch, size), x.dtype)
     limits = [] if lengths is None else [recurrent.check_lengths(where, lengths, batch)]
     if x.shape[0] == 0 or batch == 0 or size == 0:
         return jnp.zeros((x.shape[0], batch, size), x.dtype), state
@@ -109,10 +112,10 @@ def lstm(
         gate=recurrent_activation,
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=partials,
-        memory=available_memory_proportion,
-        ahead=precompute_inputs,
-        recompute=recompute,
-        inference=inference_only,
+        memory=memory,
+        ahead=bool(precompute_inputs),
+        recompute=bool(recompute),
+        inference=bool(inference_only),
         limited=bool(limits),
     )
     last = recurrent.last_output(outputs, state.output, limits[0] if limits else None)

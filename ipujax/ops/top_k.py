@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -45,7 +46,7 @@ def top_k(
     Returns:
         values [..., k] of x's dtype, and indices [..., k], int32.
     Raises:
-        ConfigError: k beyond n, no dimension, another order.
+        ConfigError: k beyond n, no dimension, another order, complex x.
 
     Source: `popops::topKWithPermutation`.
 
@@ -54,19 +55,24 @@ def top_k(
         >>> values.tolist(), where.tolist()
         ([2.0, 1.0], [2, 1])
     """
-    x = jnp.asarray(x)
+    x = array("ipu.ops.top_k", "x", x)
     if order not in _ORDERS:
         raise ConfigError(
             f"[ipu.ops.top_k] needs an order of {', '.join(_ORDERS)}; got {order!r}. Use one of "
             "these names."
         )
-    is_number = isinstance(k, int) and not isinstance(k, bool)
-    if x.ndim == 0 or not is_number or not 0 <= k <= x.shape[-1]:
+    count = whole_number(k)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise ConfigError(
+            f"[ipu.ops.top_k] needs x that is not complex; got {x.dtype} {list(x.shape)}. Select "
+            "from its real part or absolute values."
+        )
+    if x.ndim == 0 or count is None or not 0 <= count <= x.shape[-1]:
         raise ConfigError(
             f"[ipu.ops.top_k] needs k from 0 to the size of the last dimension; got {k!r} for "
             f"{x.dtype} {list(x.shape)}. Pass a smaller k."
         )
-    if k == 0 or x.size == 0:
-        shape = (*x.shape[:-1], k)
+    if count == 0 or x.size == 0:
+        shape = (*x.shape[:-1], count)
         return jnp.zeros(shape, x.dtype), jnp.zeros(shape, jnp.int32)
-    return _TOP_K(x, k=k, largest=bool(largest), order=order)
+    return _TOP_K(x, k=count, largest=bool(largest), order=order)
