@@ -42,7 +42,8 @@ def ctc_loss(
     Returns:
         The losses [batch]. A loss is infinite, and has a gradient of 0, where no alignment exists,
         or where a label is the blank or no class and only run time can tell. Lengths beyond the
-        data count as all of it.
+        data count as all of it. Where a log-probability of a label or the blank is NaN within a
+        sequence's length, its loss and its gradient are NaN.
 
     Raises:
         ConfigError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
@@ -198,6 +199,7 @@ def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int
 def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options: Any) -> Any:
     """log p(labels) [batch] of data in float32, by the recursion forwards."""
     blank = options["blank"]
+    data = jnp.where(_within(data, lengths), data, 0)
     logs = jax.nn.log_softmax(data, -1) if options["logits"] else data
     logs = jnp.maximum(logs, _LOG_ZERO)
     steps, batch, _ = data.shape
@@ -222,13 +224,20 @@ def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options
     last, _ = lax.scan(step, first, (jnp.arange(steps), emitted))
     at = jnp.stack([2 * counts, 2 * counts - 1], 1)
     ends = jnp.take_along_axis(last, jnp.maximum(at, 0), 1)
-    return jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
+    found = jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
+    is_state = jnp.arange(size) <= 2 * counts[:, None]
+    return jnp.where((jnp.isnan(emitted) & is_state).any((0, 2)), jnp.nan, found)
+
+
+def _within(data: Any, lengths: Any) -> Any:
+    """Which steps belong to their sequence, [time, batch, 1]."""
+    return (jnp.arange(data.shape[0])[:, None] < lengths)[:, :, None]
 
 
 def _plain(data: Any, *integers: Any, **options: Any) -> Any:
     """The losses [batch]."""
     found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
-    return jnp.where(found > _LOG_ZERO / 2, -found, jnp.inf).astype(data.dtype)
+    return _losses(found).astype(data.dtype)
 
 
 def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]:
@@ -236,11 +245,19 @@ def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]
 
     def total(data: Any) -> tuple[Any, Any]:
         found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
-        possible = found > _LOG_ZERO / 2
-        return jnp.where(possible, -found, 0).sum(), jnp.where(possible, -found, jnp.inf)
+        losses = _losses(found)
+        return jnp.where(jnp.isfinite(losses), losses, 0).sum(), losses
 
     gradient, losses = jax.grad(total, has_aux=True)(data)
+    is_nan = jnp.isnan(losses)[:, None]
+    spoilt = jnp.where(_within(data, integers[1]), jnp.nan, 0).astype(data.dtype)
+    gradient = jnp.where(is_nan, spoilt, gradient)
     return losses.astype(data.dtype), gradient
+
+
+def _losses(found: Any) -> Any:
+    """Of the logarithms of probabilities, of which about `_LOG_ZERO` stands for that of 0."""
+    return jnp.where(found <= _LOG_ZERO / 2, jnp.inf, -found)
 
 
 def _vjp(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequence[Any]:
