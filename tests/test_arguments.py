@@ -156,6 +156,35 @@ def test_flags_of_numpy(name: str):
         same(FLAGS[name](np.bool_(flag)), FLAGS[name](flag))
 
 
+def test_numbers_of_numpy_in_optimizers_and_pipelines():
+    count, grads = np.int64(2), jnp.ones((4, 3))
+
+    def end(tx: Any) -> Any:
+        state, made = tx.init(grads[0]), []
+        for grad in grads:
+            updates, state = tx.update(grad, state, grads[0])
+            made.append(updates)
+        return made
+
+    optim = ipu.optim
+    for make in (
+        lambda n: optim.adam(np.float32(0.5), num_micro_batches=n),
+        lambda n: optim.sgd(0.5, 0.5, combined_accumulation=True, num_micro_batches=n),
+        lambda n: optim.gradient_accumulation(optim.sgd(0.5), n),
+        lambda n: optim.loss_scale(
+            optim.sgd(0.5), automatic=True, period=n, bin_edge_location=np.float32(0.5)
+        ),
+    ):
+        same(end(make(count)), end(make(2)))
+    same(ipu.divide_batch(grads, count), ipu.divide_batch(grads, 2))
+    stages = [lambda _, x: x * 2, lambda _, x: x + 1]
+    run = ipu.pipeline(stages, micro_batches=np.int64(4), device_mapping=[0, 0])
+    same(jax.jit(lambda x: run([(), ()], x))(grads), grads * 2 + 1)
+    mean = ipu.pmap(lambda x: ipu.cross_replica_mean(x, count), devices=jax.devices("ipu")[:4])
+    same(mean(grads), grads)
+    assert ipu.HostEmbeddingSGD(0.1, count).accumulation_factor == 2
+
+
 def test_lists_are_arrays():
     same(ops.sequence_slice(TABLE, TABLE, [], [], [], False), TABLE)
     same(nn.batch_norm(X, ([0.0] * 6, [1.0] * 6)), nn.batch_norm(X, STATE))

@@ -249,6 +249,8 @@ def _kept(x: Any, w: Any, u: Any, b: Any, h: Any, *rest: Any, **options: Any) ->
     biases = b[jnp.array(at)]
     first = biases[:, 0] if after else biases
     second = biases[:, 1].reshape(-1) if after else jnp.zeros_like(first).reshape(-1)
+    lengths = rest[-1:] if options["limited"] else ()
+    x = recurrent.before_ends(x, lengths)
     weighted = recurrent.product(x, recurrent.as_matrix(w, at)) + first.reshape(-1)
 
     def step(h: Any, given: Any) -> tuple[Any, Any, Any]:
@@ -265,7 +267,7 @@ def _kept(x: Any, w: Any, u: Any, b: Any, h: Any, *rest: Any, **options: Any) ->
 
     steps, batch = x.shape[:2]
     attention = rest[0].T if options["attends"] else jnp.zeros((steps, batch), x.dtype)
-    lengths = rest[-1:] if options["limited"] else ()
+    attention = recurrent.before_ends(attention, lengths)
     _, outputs, kept = recurrent.limited(step, h, (weighted, attention), lengths)
     return outputs, kept
 
@@ -304,8 +306,10 @@ def _shapes(operands: str, results: str, gradient: bool = False) -> Any:
 def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequence[Any]:
     outputs, kept = results
     to_outputs = jnp.zeros_like(outputs) if cotangents[0] is None else cotangents[0]
-    first, rest = operands[:5], operands[5:]
-    made = _GRADIENT(*first, kept, outputs, to_outputs, *rest, **options)
+    first, rest = operands[1:5], operands[5:]
+    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    x = recurrent.before_ends(operands[0], rest[-1:] if options["limited"] else ())
+    made = _GRADIENT(x, *first, kept, outputs, to_outputs, *rest, **options)
     return [*made, *[None] * int(options["limited"])]
 
 

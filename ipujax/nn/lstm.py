@@ -133,6 +133,7 @@ def _kept(
     gate = recurrent.ACTIVATIONS[options["gate"]]
     activation = recurrent.ACTIVATIONS[options["activation"]]
     inner = recurrent.as_matrix(u, at)
+    x = recurrent.before_ends(x, lengths)
     weighted = recurrent.product(x, recurrent.as_matrix(w, at)) + b[jnp.array(at)].reshape(-1)
 
     def step(state: Any, given: Any) -> tuple[Any, Any, Any]:
@@ -180,8 +181,10 @@ def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> 
         jnp.zeros_like(y) if each is None else each
         for y, each in zip((outputs, cell), cotangents, strict=False)
     )
-    first, lengths = operands[:6], operands[6:]
-    made = _GRADIENT(*first, kept, outputs, to_outputs, to_cell, *lengths, **options)
+    first, lengths = operands[1:6], operands[6:]
+    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    x = recurrent.before_ends(operands[0], lengths)
+    made = _GRADIENT(x, *first, kept, outputs, to_outputs, to_cell, *lengths, **options)
     return [*made, *(None for _ in lengths)]
 
 

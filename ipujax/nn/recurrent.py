@@ -32,7 +32,8 @@ def product(a: jax.Array, b: jax.Array) -> jax.Array:
 def as_matrix(weights: jax.Array, order: Sequence[int]) -> jax.Array:
     """Weights [units, in, out] as one matrix [in, units * out], units in this order."""
     units = weights[jnp.array(order)]
-    return jnp.moveaxis(units, 0, 1).reshape(weights.shape[1], -1)
+    num_units, num_inputs, size = units.shape
+    return jnp.moveaxis(units, 0, 1).reshape(num_inputs, num_units * size)
 
 
 def limited(
@@ -59,6 +60,14 @@ def limited(
 
     state, (outputs, kept) = lax.scan(masked, state, (jnp.arange(num_steps), inputs))
     return state, outputs, kept
+
+
+def before_ends(x: jax.Array, lengths: Sequence[jax.Array]) -> jax.Array:
+    """x [time, batch, ...] with zeros behind the end of each sequence, whatever is there."""
+    if not lengths:
+        return x
+    within = jnp.arange(x.shape[0])[:, None] < lengths[0]
+    return jnp.where(within.reshape(*within.shape, *[1] * (x.ndim - 2)), x, 0)
 
 
 def last_output(outputs: jax.Array, first: jax.Array, lengths: jax.Array | None) -> jax.Array:
