@@ -231,3 +231,21 @@ def test_traced_numbers_are_no_numbers():
     jax.jit(lambda n, r: seen.extend((arguments.whole_number(n), arguments.real_number(r))))(1, 1.0)
     assert seen[0] is None
     assert np.isnan(seen[1])
+
+
+SAMPLERS: dict[str, Callable[[], Any]] = {
+    "log_uniform": lambda: ops.log_uniform_candidate_sampler(1, LABELS, 3, True, 10),
+    "uniform": lambda: ops.uniform_candidate_sampler(1, LABELS, 3, False, 10),
+    "fixed": lambda: ops.fixed_unigram_candidate_sampler(1, LABELS, 3, True, np.arange(1, 9)),
+    "learned": lambda: ops.learned_unigram_candidate_sampler(
+        1, np.ones(9, np.float32), LABELS, 3, True
+    ),
+    "combined": lambda: ops.embedding_lookup(TABLE, np.array([3, 1, 3]), update="combined"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_64_bits_change_nothing_for_32(name: str):
+    expected = SAMPLERS[name]()
+    with jax.enable_x64(True):
+        same(SAMPLERS[name](), expected)

@@ -65,7 +65,8 @@ def log_uniform_candidate_sampler(
     log_range = math.log(range_max + 1)
 
     def draw(key: jax.Array, count: int) -> jax.Array:
-        drawn = jnp.exp(jax.random.uniform(key, (count,)) * log_range).astype(jnp.int32) - 1
+        uniform = jax.random.uniform(key, (count,), jnp.float32)
+        drawn = jnp.exp(uniform * log_range).astype(jnp.int32) - 1
         return jnp.clip(drawn, 0, range_max - 1)
 
     def probability(classes: jax.Array) -> jax.Array:
@@ -204,7 +205,7 @@ def _by_weights(weights: jax.Array) -> tuple[_Draw, _Probability]:
     total = ends[-1]
 
     def draw(key: jax.Array, count: int) -> jax.Array:
-        at = jax.random.uniform(key, (count,)) * total
+        at = jax.random.uniform(key, (count,), jnp.float32) * total
         last = jnp.searchsorted(ends, total)  # rounding must not lead beyond the last weight
         return jnp.minimum(jnp.searchsorted(ends, at, side="right"), last).astype(jnp.int32)
 

@@ -74,13 +74,13 @@ def _lookup(table: jax.Array, ids: jax.Array, factor: int, update: str) -> jax.A
     """Rows [n, ...] of ids [n] in range. The gradient is the transpose of what is done here."""
     if update == "add" or not ids.size:
         return _rows(table, ids, factor, False)
-    order = jnp.argsort(ids)
-    in_order = ids[order]
-    back = jnp.zeros_like(order).at[order].set(jnp.arange(ids.size, dtype=order.dtype))
+    places = jnp.arange(ids.size, dtype=jnp.int32)
+    in_order, order = lax.sort_key_val(ids, places)
+    back = jnp.zeros_like(order).at[order].set(places)
     if update == "sorted":
         return _rows(table, in_order, factor, True)[back]
     begins = jnp.concatenate([jnp.zeros(1, bool), in_order[1:] != in_order[:-1]])
-    segment = jnp.cumsum(begins)  # 0, 0, 1, ... for equal ids
+    segment = jnp.cumsum(begins, dtype=jnp.int32)  # 0, 0, 1, ... for equal ids
     different = jnp.zeros_like(ids).at[segment].set(in_order)
     wide = jnp.promote_types(table.dtype, jnp.float32)
     rows = _rows(table, different, factor, False).astype(wide)

@@ -21,7 +21,11 @@ def _plain(x: jax.Array, *, k: int, largest: bool, order: str) -> tuple[jax.Arra
         values, found = lax.top_k(x, k)
         found = found.astype(jnp.int32)
     else:
-        values, found = (each[..., :k] for each in lax.sort((x, where), num_keys=1))
+        is_float = jnp.issubdtype(x.dtype, jnp.floating)
+        is_plus_zero = (x == 0) & ~jnp.signbit(x) if is_float else jnp.zeros_like(x, bool)
+        values, _, found = (
+            each[..., :k] for each in lax.sort((x, is_plus_zero, where), num_keys=2)
+        )
     if order != "none" and (order == "descending") != largest:
         values, found = values[..., ::-1], found[..., ::-1]
     return values, found
@@ -35,8 +39,8 @@ def top_k(
 ) -> tuple[jax.Array, jax.Array]:
     """The k largest (or smallest) elements of the last dimension, and their indices.
 
-    NaN is the largest. Of equal elements the one with the lower index is selected. The best come
-    first; in the other order all is reversed. Differentiable in x.
+    NaN is the largest, and -0 is below 0. Of equal elements the one with the lower index is
+    selected. The best come first; in the other order all is reversed. Differentiable in x.
 
     Args:
         x: [..., n], floats or integers of 32 bits or less.
