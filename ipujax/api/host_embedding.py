@@ -13,6 +13,7 @@ import numpy as np
 
 from ipujax.api.host_table_calls import Options, together
 from ipujax.api.host_table_rows import begin_ahead, hand_in, lookup_rows
+from ipujax.arguments import whole_number
 from ipujax.errors import ConfigError, check_choice
 from ipujax.host_table import files, mapped
 from ipujax.host_table.sgd import HostEmbeddingSGD
@@ -68,7 +69,8 @@ class HostEmbedding:
         partition_strategy: str | None = None,
         rewind_steps: int = 0,
     ):
-        if isinstance(rewind_steps, bool) or not isinstance(rewind_steps, int) or rewind_steps < 0:
+        num_kept = whole_number(rewind_steps)
+        if num_kept is None or num_kept < 0:
             raise ConfigError(
                 f"[{WHERE}] needs rewind_steps of at least 0; got {rewind_steps!r}. Pass the "
                 "number of steps that one program runs."
@@ -84,7 +86,7 @@ class HostEmbedding:
         _check_table(rows.shape, rows.dtype)
         if not (rows.flags.writeable and rows.flags.c_contiguous):
             rows = np.array(rows, order="C")
-        self._table = HostTable(rows, optimizer, rewind_steps)
+        self._table = HostTable(rows, optimizer, num_kept)
         self._file = rows  # a memory-mapped file stays open
         self.partition_strategy = partition_strategy
 

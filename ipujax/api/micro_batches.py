@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.arguments import whole_number
 from ipujax.errors import PipelineError
 
 
@@ -32,11 +33,12 @@ def divide_batch(batch: Any, micro_batches: int) -> Any:
         [[0 2 4]
          [1 3 5]]
     """
-    if isinstance(micro_batches, bool) or not isinstance(micro_batches, int) or micro_batches < 1:
+    count = whole_number(micro_batches)
+    if count is None or count < 1:
         raise PipelineError(
             f"[divide_batch] needs 1 micro-batch or more; got {micro_batches!r}. Pass a number."
         )
-    return jax.tree.map(lambda x: _divided(x, micro_batches), batch)
+    return jax.tree.map(lambda x: _divided(x, count), batch)
 
 
 def _divided(x: Any, count: int) -> jax.Array:

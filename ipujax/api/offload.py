@@ -9,6 +9,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.arguments import whole_number
 from ipujax.errors import PipelineError
 from ipujax.placement import DEVICE, HOST
 
@@ -40,12 +41,13 @@ class Offload:
 
 def check_minimum(where: str, minimum_bytes: object) -> int:
     """`minimum_remote_tensor_size` as users gave it."""
-    if isinstance(minimum_bytes, bool) or not isinstance(minimum_bytes, int) or minimum_bytes < 1:
+    number = whole_number(minimum_bytes)
+    if number is None or number < 1:
         raise PipelineError(
             f"[{where}] needs a minimum_remote_tensor_size of at least 1 byte; got "
             f"{minimum_bytes!r}. Pass a number of bytes."
         )
-    return minimum_bytes
+    return number
 
 
 #: The array itself, in another memory of an IPU. Its type does not tell: where it is left out, as

@@ -27,6 +27,7 @@ from ipujax.api.pipeline_arguments import WHERE, Arguments
 from ipujax.api.pipelined import pipeline_p, prepare
 from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
+from ipujax.arguments import whole_number
 from ipujax.errors import IpuError, PipelineError, check_choice
 
 GROUPED, INTERLEAVED = "grouped", "interleaved"
@@ -120,7 +121,7 @@ def pipeline(
         check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
     count = _checked_count("micro_batches", count)
     if repeat_count is not None:
-        _checked_count("repeat_count", repeat_count)
+        repeat_count = _checked_count("repeat_count", repeat_count)
     serial = _checked_serial(batch_serialization_iterations, count, schedule)
     mapping = None if device_mapping is None else tuple(device_mapping)
     for ipu in mapping or ():
@@ -154,16 +155,17 @@ def pipeline(
 
 
 def _checked_count(name: str, count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    number = whole_number(count)
+    if number is None or number < 1:
         raise PipelineError(
             f"[{WHERE}] needs {name} of at least 1; got {count!r}. Pass how many one call runs."
         )
-    return count
+    return number
 
 
 def _checked_serial(iterations: int, micro_batches: int, schedule: str) -> int:
     name = "batch_serialization_iterations"
-    _checked_count(name, iterations)
+    iterations = _checked_count(name, iterations)
     if iterations > 1 and schedule != SEQUENTIAL:
         raise PipelineError(
             f"[{WHERE}] needs schedule={SEQUENTIAL!r} for {name}; got {schedule!r}. Choose that "

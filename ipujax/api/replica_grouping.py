@@ -122,8 +122,8 @@ def replica_grouping(
             f"[{where}] needs group_size for consecutive and orthogonal groups only; got "
             f"{group_size} for {kind!r} of {len(chosen)} replicas. Pass a divisor, or omit it."
         )
-    check_group_size(where, "group_size", group_size, len(chosen))
-    return ReplicaGrouping(kind, group_size, chosen, axis_names)
+    size = check_group_size(where, "group_size", group_size, len(chosen))
+    return ReplicaGrouping(kind, size, chosen, axis_names)
 
 
 def default_devices() -> list[jax.Device]:

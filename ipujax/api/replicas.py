@@ -12,6 +12,7 @@ import jax
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.arguments import whole_number
 from ipujax.errors import ReplicationError
 
 #: One mapped axis, or several that act as one, with the first varying slowest.
@@ -118,21 +119,27 @@ def resolve(
     num_replicas = lax.axis_size(axis_name)
     if replica_group_size is None or replica_group_size == num_replicas:
         return Replicas(axis_name, num_replicas, None)
-    check_group_size(where, "replica_group_size", replica_group_size, num_replicas)
-    starts = range(0, num_replicas, replica_group_size)
+    size = check_group_size(where, "replica_group_size", replica_group_size, num_replicas)
+    starts = range(0, num_replicas, size)
     jax_compat.allow_vmap_of_grouped_all_to_all()
-    groups = tuple(tuple(range(start, start + replica_group_size)) for start in starts)
-    return Replicas(axis_name, replica_group_size, groups)
+    groups = tuple(tuple(range(start, start + size)) for start in starts)
+    return Replicas(axis_name, size, groups)
 
 
-def check_group_size(where: str, name: str, size: int, num_replicas: int) -> None:
-    """Refuses a group size that does not divide the number of replicas."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1 or num_replicas % size:
+def check_group_size(where: str, name: str, size: Any, num_replicas: int) -> int:
+    """The group size.
+
+    Raises:
+        ReplicationError: it does not divide the number of replicas.
+    """
+    number = whole_number(size)
+    if number is None or number < 1 or num_replicas % number:
         divisors = [d for d in range(1, num_replicas + 1) if num_replicas % d == 0]
         raise ReplicationError(
             f"[{where}] needs {name} to divide the {num_replicas} replicas; got {size!r}. "
             f"Use one of {', '.join(map(str, divisors))}."
         )
+    return number
 
 
 def replication_index(*, axis_name: AxisName | None = None) -> jax.Array:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ipujax.arguments import whole_number
 from ipujax.errors import CallbackError, ConfigError
 
 #: Runs of equal ids up to this length are added up together, longer ones each for itself.
@@ -49,12 +50,13 @@ class HostEmbeddingSGD:
             reason = _wrong(self.learning_rate)
             if reason:
                 raise ConfigError(reason)
-        factor = self.accumulation_factor
-        if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
+        factor = whole_number(self.accumulation_factor)
+        if factor is None or factor < 1:
             raise ConfigError(
                 "[HostEmbeddingSGD] needs an accumulation_factor of at least 1; got "
-                f"{factor!r}. Pass a number of steps."
+                f"{self.accumulation_factor!r}. Pass a number of steps."
             )
+        object.__setattr__(self, "accumulation_factor", factor)
 
     def rate(self, num_updates: int) -> float:
         """The learning rate of the next update."""

@@ -175,6 +175,15 @@ def varying_over(value: Any, axes: Iterable[Any]) -> Any:
     return jax.lax.pcast(value, missing, to="varying") if missing else value
 
 
+def varying_like(tree: Any, *others: Any) -> Any:
+    """The arrays of a pytree, as ones that may differ wherever those of other pytrees may.
+
+    The state that a loop begins with must vary over the same mapped axes as what it becomes.
+    """
+    axes = frozenset[Any]().union(*map(varying_axes, jax.tree.leaves(others)))
+    return jax.tree.map(lambda x: varying_over(x, axes), tree) if axes else tree
+
+
 def _private_ad() -> Any:
     from jax._src.interpreters import ad as private
 

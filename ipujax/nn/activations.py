@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax import jax_compat
+from ipujax.arguments import floats, real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -33,7 +34,7 @@ def gelu(x: Any, *, approximate: bool = True) -> jax.Array:
         >>> print(ipu.nn.gelu(jnp.array([-1.0, 0.0, 1.0])).round(3))
         [-0.159  0.     0.841]
     """
-    return jax.nn.gelu(_floats("gelu", x), approximate=approximate)
+    return jax.nn.gelu(floats("nn.gelu", "x", x), approximate=approximate)
 
 
 def hard_sigmoid(x: Any) -> jax.Array:
@@ -50,7 +51,7 @@ def hard_sigmoid(x: Any) -> jax.Array:
         >>> ipu.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0])).tolist()
         [0.0, 0.5, 1.0]
     """
-    x = _floats("hard_sigmoid", x)
+    x = floats("nn.hard_sigmoid", "x", x)
     line = x * jnp.asarray(0.2, x.dtype) + jnp.asarray(0.5, x.dtype)
     return jax.lax.clamp(jnp.asarray(0, x.dtype), line, jnp.asarray(1, x.dtype))
 
@@ -69,7 +70,7 @@ def swish(x: Any) -> jax.Array:
         >>> print(ipu.nn.swish(jnp.array([-1.0, 0.0, 1.0])).round(3))
         [-0.269  0.     0.731]
     """
-    return jax.nn.silu(_floats("swish", x))
+    return jax.nn.silu(floats("nn.swish", "x", x))
 
 
 def relu(x: Any) -> jax.Array:
@@ -86,7 +87,7 @@ def relu(x: Any) -> jax.Array:
         >>> ipu.nn.relu(jnp.array([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    return jax.nn.relu(_floats("relu", x))
+    return jax.nn.relu(floats("nn.relu", "x", x))
 
 
 def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
@@ -104,7 +105,7 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
         >>> ipu.nn.leaky_relu(jnp.array([-1.0, 2.0]), 0.5).tolist()
         [-0.5, 2.0]
     """
-    x = _floats("leaky_relu", x)
+    x = floats("nn.leaky_relu", "x", x)
     return jax.nn.leaky_relu(x, _alpha("leaky_relu", alpha, x))
 
 
@@ -123,11 +124,11 @@ def elu(x: Any, alpha: Any = 1.0) -> jax.Array:
         >>> print(ipu.nn.elu(jnp.array([-1.0, 2.0])).round(3))
         [-0.632  2.   ]
     """
-    x = _floats("elu", x)
+    x = floats("nn.elu", "x", x)
     checked = _alpha("elu", alpha, x)
-    if not isinstance(alpha, int | float):
+    if isinstance(alpha, jax.core.Tracer):
         return jax.nn.elu(x, checked)
-    y: jax.Array = _ELU(x, alpha=float(alpha))
+    y: jax.Array = _ELU(x, alpha=real_number(alpha))
     return y
 
 
@@ -136,7 +137,7 @@ def _plain_elu(x: jax.Array, *, alpha: float) -> jax.Array:
 
 
 def _alpha(name: str, alpha: Any, x: jax.Array) -> jax.Array:
-    if not isinstance(alpha, jax.Array) and not math.isfinite(alpha):
+    if not isinstance(alpha, jax.core.Tracer) and not math.isfinite(real_number(alpha)):
         raise ConfigError(
             f"[nn.{name}] needs a finite alpha; got alpha={alpha}. Use 0.01, for example."
         )
@@ -151,12 +152,3 @@ def _elu_vjp(operands: Any, _: Any, cotangents: Any, *, alpha: float) -> Sequenc
 
 
 _ELU: Op = Op("elu", _plain_elu, fused=True, dimensions="... -> ...", vjp=_elu_vjp)
-
-
-def _floats(name: str, x: Any) -> jax.Array:
-    x = jnp.asarray(x)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
-    return x

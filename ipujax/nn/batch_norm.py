@@ -12,6 +12,7 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.api.collectives import cross_replica_mean
 from ipujax.api.replicas import AxisName, resolve
+from ipujax.arguments import array, dimension, floats, real_number, whole_number
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.nn.group_norm import is_stable, wide
@@ -82,12 +83,13 @@ def batch_norm_init(channels: int) -> BatchNormState:
         >>> ipu.nn.batch_norm_init(2).variance.tolist()
         [1.0, 1.0]
     """
-    if not isinstance(channels, int) or channels < 0:
+    number = whole_number(channels)
+    if number is None or number < 0:
         raise ConfigError(
             f"[nn.batch_norm_init] needs a number of channels of at least 0; got {channels!r}. "
             "Pass the size of x along its channels."
         )
-    return BatchNormState(jnp.zeros(channels, jnp.float32), jnp.ones(channels, jnp.float32))
+    return BatchNormState(jnp.zeros(number, jnp.float32), jnp.ones(number, jnp.float32))
 
 
 def batch_norm(
@@ -141,8 +143,12 @@ def batch_norm(
         >>> jnp.round(y, 3).tolist(), state.mean.tolist(), state.variance.tolist()
         ([[-1.0], [1.0]], [1.0], [1.5])
     """
-    x = jnp.asarray(x)
-    axis = _check(x, state, (gamma, beta), channels_axis, epsilon, momentum)
+    x = floats("nn.batch_norm", "x", x)
+    axis = _check(x, channels_axis, epsilon, momentum)
+    state = BatchNormState(*_of_channels(x.shape[axis], _named(state)))
+    vectors = {"gamma": gamma, "beta": beta}
+    given = {name: vector for name, vector in vectors.items() if vector is not None}
+    affine = [vector.astype(x.dtype) for vector in _of_channels(x.shape[axis], given)]
     replicas = 1
     size = _group_size(replica_group_size)
     if size != 1:
@@ -160,7 +166,6 @@ def batch_norm(
         mean, variance = state
     inverse = lax.rsqrt(variance + epsilon)
     scaled, shifted = gamma is not None, beta is not None
-    affine = [jnp.asarray(v, x.dtype) for v in (gamma, beta) if v is not None]
     y = NORMALISE(x, mean, inverse, *affine, axis=axis, scaled=scaled, shifted=shifted)
     return y, state
 
@@ -193,34 +198,37 @@ def _moved(
     )
 
 
-def _check(
-    x: jax.Array, state: Any, vectors: Any, axis: int, epsilon: float, momentum: float
-) -> int:
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[nn.batch_norm] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
-    if not -x.ndim <= axis < x.ndim:
+def _check(x: jax.Array, axis: Any, epsilon: float, momentum: float) -> int:
+    number = dimension(axis, x.ndim)
+    if number is None:
         raise ConfigError(
             f"[nn.batch_norm] needs channels_axis to be a dimension of x {x.shape}; got "
             f"channels_axis={axis}. Use one of its dimensions."
         )
-    if not 0 < epsilon < math.inf or not 0 <= momentum <= 1:
+    if not 0 < real_number(epsilon) < math.inf or not 0 <= real_number(momentum) <= 1:
         raise ConfigError(
             "[nn.batch_norm] needs a finite epsilon above 0 and a momentum from 0 to 1; got "
             f"epsilon={epsilon}, momentum={momentum}. Use 1e-3 and 0.99, for example."
         )
+    return number
+
+
+def _named(state: Any) -> dict[str, Any]:
     if not isinstance(state, tuple) or len(state) != 2:
         raise ConfigError(
             f"[nn.batch_norm] needs a BatchNormState as state; got {type(state).__name__}. Use "
             "ipu.nn.batch_norm_init."
         )
-    wanted = (x.shape[axis],)
-    named = zip(("state.mean", "state.variance", "gamma", "beta"), (*state, *vectors), strict=True)
-    for name, value in named:
-        if value is not None and jnp.shape(value) != wanted:
+    return {"state.mean": state[0], "state.variance": state[1]}
+
+
+def _of_channels(channels: int, vectors: dict[str, Any]) -> list[jax.Array]:
+    """Each as an array [channels]."""
+    arrays = {name: array("nn.batch_norm", name, value) for name, value in vectors.items()}
+    for name, made in arrays.items():
+        if made.shape != (channels,):
             raise ConfigError(
-                f"[nn.batch_norm] needs {name} of shape {wanted}; got {jnp.shape(value)}. "
+                f"[nn.batch_norm] needs {name} of shape {(channels,)}; got {made.shape}. "
                 "Pass one value for each channel."
             )
-    return axis % x.ndim
+    return list(arrays.values())

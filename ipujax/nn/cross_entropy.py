@@ -7,8 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ipujax import jax_compat
+from ipujax.arguments import array, real_number
 from ipujax.errors import ConfigError
 from ipujax.nn.softmax import log_softmax
 
@@ -43,7 +45,10 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
         >>> print(ipu.nn.cross_entropy(logits, jnp.array([0, 1])).round(3))
         [0.127 0.693]
     """
-    logits, labels = jnp.asarray(logits), jnp.asarray(labels)
+    logits, labels = (
+        array("nn.cross_entropy", name, given)
+        for name, given in (("logits", logits), ("labels", labels))
+    )
     _check(logits, labels, loss_scale)
     if logits.shape[-1] == 0:
         return jnp.zeros(labels.shape, logits.dtype)
@@ -94,7 +99,7 @@ def _check(logits: jax.Array, labels: jax.Array, loss_scale: Any) -> None:
             f"{labels.dtype}{list(labels.shape)}. Pass one class number for each row of logits."
         )
     is_known = not isinstance(loss_scale, jax.core.Tracer)
-    if jnp.ndim(loss_scale) or (is_known and not 0 < float(loss_scale) < math.inf):
+    if np.ndim(loss_scale) or (is_known and not 0 < real_number(loss_scale) < math.inf):
         raise ConfigError(
             f"[nn.cross_entropy] needs a finite scalar loss_scale above 0; got {loss_scale}. "
             "Use 1 for no scaling."

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax import jax_compat
+from ipujax.arguments import whole_number
 from ipujax.errors import ConfigError
 from ipujax.nn.ctc_loss import check_data, length_of
 from ipujax.ops.definition import Op
@@ -98,11 +100,11 @@ def ctc_beam_search_decoder_with_log_probs(
 
 
 def _decode(
-    where: str, data: Any, lengths: Any, width: int, paths: int, blank_index: int, are_logits: bool
+    where: str, data: Any, lengths: Any, width: Any, paths: Any, blank_index: Any, are_logits: bool
 ) -> CTCPaths:
-    data = jnp.asarray(data)
-    blank = check_data(where, data, blank_index)
-    if not isinstance(width, int) or not isinstance(paths, int) or not 1 <= paths <= width:
+    data, blank = check_data(where, data, blank_index)
+    num_beams, num_paths = whole_number(width), whole_number(paths)
+    if num_beams is None or num_paths is None or not 1 <= num_paths <= num_beams:
         raise ConfigError(
             f"[{where}] needs 1 or more top_paths, and a beam_width not below them; got "
             f"top_paths={paths} and beam_width={width}. Use a wider beam."
@@ -110,14 +112,14 @@ def _decode(
     steps, batch, _ = data.shape
     limits = length_of(where, "data_lengths", lengths, batch, steps)
     if steps == 0 or batch == 0:
-        none = jnp.where(jnp.arange(paths) == 0, 0, jnp.inf).astype(data.dtype)
+        none = jnp.where(jnp.arange(num_paths) == 0, 0, jnp.inf).astype(data.dtype)
         return CTCPaths(
-            jnp.broadcast_to(none, (batch, paths)),
-            jnp.zeros((batch, paths), jnp.int32),
-            jnp.full((batch, paths, steps), blank, jnp.int32),
+            jnp.broadcast_to(none, (batch, num_paths)),
+            jnp.zeros((batch, num_paths), jnp.int32),
+            jnp.full((batch, num_paths, steps), blank, jnp.int32),
         )
     return CTCPaths(
-        *_DECODE(data, limits, blank=blank, width=width, paths=paths, logits=are_logits)
+        *_DECODE(data, limits, blank=blank, width=num_beams, paths=num_paths, logits=are_logits)
     )
 
 
@@ -181,6 +183,7 @@ def _search(logs: Any, limit: Any, *, blank: int, width: int, paths: int) -> tup
         following = _step(beams, now, blank)
         return jax.tree.map(lambda a, b: jnp.where(time < limit, a, b), following, beams), None
 
+    first = jax_compat.varying_like(first, logs, limit)
     found, _ = lax.scan(step, first, (jnp.arange(steps), logs))
     total = jnp.logaddexp(found.blank_ends, found.label_ends)[:paths]
     losses = jnp.where(total > _LOG_ZERO / 2, -total, jnp.inf)

@@ -11,6 +11,9 @@ import numpy as np
 from jax import lax
 from jax.interpreters import ad
 
+from ipujax import jax_compat
+from ipujax.arguments import array as as_array
+from ipujax.arguments import dimension
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -39,7 +42,8 @@ def ctc_loss(
     Returns:
         The losses [batch]. A loss is infinite, and has a gradient of 0, where no alignment exists,
         or where a label is the blank or no class and only run time can tell. Lengths beyond the
-        data count as all of it.
+        data count as all of it. Where a log-probability of a label or the blank is NaN within a
+        sequence's length, its loss and its gradient are NaN.
 
     Raises:
         ConfigError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
@@ -96,8 +100,7 @@ def _loss(
     blank_index: int,
     are_logits: bool,
 ) -> jax.Array:
-    data = jnp.asarray(data)
-    blank = check_data(where, data, blank_index)
+    data, blank = check_data(where, data, blank_index)
     steps, batch, classes = data.shape
     labels = _integers(where, "labels", labels, (batch, None), (None, None))
     most = labels.shape[1]
@@ -114,24 +117,26 @@ def _loss(
     return jnp.where(is_wrong, jnp.asarray(jnp.inf, losses.dtype), losses)
 
 
-def check_data(where: str, data: Any, blank_index: int) -> int:
-    """The blank as a class of data [time, batch, classes].
+def check_data(where: str, data: Any, blank_index: Any) -> tuple[jax.Array, int]:
+    """The data [time, batch, classes], and the blank as one of its classes.
 
     Raises:
         ConfigError: data of another rank or dtype, or a blank that is no class.
     """
+    data = as_array(where, "data", data)
     if data.ndim != 3 or data.dtype.name not in _DTYPES:
         raise ConfigError(
             f"[{where}] needs data [time, batch, classes] of {', '.join(_DTYPES)}; got "
             f"{data.dtype.name} {list(data.shape)}. Move time to the first dimension."
         )
     classes = data.shape[2]
-    if not isinstance(blank_index, int) or not -classes <= blank_index < classes:
+    blank = dimension(blank_index, classes)
+    if blank is None:
         raise ConfigError(
             f"[{where}] needs a blank_index among the {classes} classes; got {blank_index}. "
             "Use the index of a class."
         )
-    return int(blank_index % classes)
+    return data, blank
 
 
 def length_of(where: str, name: str, lengths: Any, batch: int, most: int) -> jax.Array:
@@ -153,7 +158,7 @@ def _integers(
     shape: tuple[int | None, ...],
     bounds: tuple[int | None, int | None],
 ) -> jax.Array:
-    array = jnp.asarray(values)
+    array = as_array(where, name, values)
     fits = len(array.shape) == len(shape) and all(
         wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
     )
@@ -194,6 +199,7 @@ def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int
 def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options: Any) -> Any:
     """log p(labels) [batch] of data in float32, by the recursion forwards."""
     blank = options["blank"]
+    data = jnp.where(_within(data, lengths), data, 0)
     logs = jax.nn.log_softmax(data, -1) if options["logits"] else data
     logs = jnp.maximum(logs, _LOG_ZERO)
     steps, batch, _ = data.shape
@@ -214,16 +220,24 @@ def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options
         return jnp.where((time < lengths)[:, None], following, now), None
 
     first = jnp.full((batch, size), _LOG_ZERO, jnp.float32).at[:, 0].set(0)
+    first = jax_compat.varying_like(first, emitted, lengths)
     last, _ = lax.scan(step, first, (jnp.arange(steps), emitted))
     at = jnp.stack([2 * counts, 2 * counts - 1], 1)
     ends = jnp.take_along_axis(last, jnp.maximum(at, 0), 1)
-    return jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
+    found = jax.nn.logsumexp(jnp.where(at >= 0, ends, _LOG_ZERO), 1)
+    is_state = jnp.arange(size) <= 2 * counts[:, None]
+    return jnp.where((jnp.isnan(emitted) & is_state).any((0, 2)), jnp.nan, found)
+
+
+def _within(data: Any, lengths: Any) -> Any:
+    """Which steps belong to their sequence, [time, batch, 1]."""
+    return (jnp.arange(data.shape[0])[:, None] < lengths)[:, :, None]
 
 
 def _plain(data: Any, *integers: Any, **options: Any) -> Any:
     """The losses [batch]."""
     found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
-    return jnp.where(found > _LOG_ZERO / 2, -found, jnp.inf).astype(data.dtype)
+    return _losses(found).astype(data.dtype)
 
 
 def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]:
@@ -231,11 +245,19 @@ def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]
 
     def total(data: Any) -> tuple[Any, Any]:
         found = _log_likelihood(data.astype(jnp.float32), *integers, **options)
-        possible = found > _LOG_ZERO / 2
-        return jnp.where(possible, -found, 0).sum(), jnp.where(possible, -found, jnp.inf)
+        losses = _losses(found)
+        return jnp.where(jnp.isfinite(losses), losses, 0).sum(), losses
 
     gradient, losses = jax.grad(total, has_aux=True)(data)
+    is_nan = jnp.isnan(losses)[:, None]
+    spoilt = jnp.where(_within(data, integers[1]), jnp.nan, 0).astype(data.dtype)
+    gradient = jnp.where(is_nan, spoilt, gradient)
     return losses.astype(data.dtype), gradient
+
+
+def _losses(found: Any) -> Any:
+    """Of the logarithms of probabilities, of which about `_LOG_ZERO` stands for that of 0."""
+    return jnp.where(found <= _LOG_ZERO / 2, jnp.inf, -found)
 
 
 def _vjp(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequence[Any]:

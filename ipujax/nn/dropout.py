@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.arguments import floats, real_number, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
+from ipujax.ops.seeds import words_of
 
 jax_compat.hide_frames(__file__)
 
@@ -69,7 +71,7 @@ def dropout(
 
     Args:
         x: of a float dtype.
-        seed: a key of `jax.random`, or two uint32.
+        seed: a key of `jax.random`, an integer or two of them.
         rate: at least 0, less than 1.
         noise_shape: the shape of the mask, which broadcasts to that of x: a size is that of x, or 1
             where all elements along the dimension share a decision. None: the shape of x.
@@ -86,42 +88,31 @@ def dropout(
         >>> sorted({*y.ravel().tolist()}) in ([0.0, 2.0], [0.0], [2.0])
         True
     """
-    x = jnp.asarray(x)
-    shape = x.shape if noise_shape is None else tuple(int(size) for size in noise_shape)
-    _check(x, rate, shape)
-    words = _words(seed)
+    x = floats("nn.dropout", "x", x)
+    shape = _check(x, rate, noise_shape)
+    words = words_of("nn.dropout", "seed", seed)
     if rate == 0 or x.size == 0:
         return x
     made: jax.Array = DROPOUT(x, words, rate=float(rate), noise_shape=shape)
     return made
 
 
-def _words(seed: Any) -> jax.Array:
-    seed = jnp.asarray(seed)
-    if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
-        data = jax.random.key_data(seed)
-        seed = data if data.shape[-1] == 2 else jax.random.bits(seed, (2,), jnp.uint32)
-    if seed.shape != (2,) or seed.dtype not in (jnp.uint32, jnp.int32):
-        raise ConfigError(
-            "[nn.dropout] needs a seed that is a key or two uint32; got "
-            f"{seed.dtype}{list(seed.shape)}. Pass jax.random.key(0), for example."
-        )
-    return seed.astype(jnp.uint32)
-
-
-def _check(x: jax.Array, rate: float, shape: tuple[int, ...]) -> None:
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[nn.dropout] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
-    if not 0 <= rate < 1:
+def _check(x: jax.Array, rate: Any, noise_shape: Any) -> tuple[int, ...]:
+    """The mask's shape."""
+    if not 0 <= real_number(rate) < 1:
         raise ConfigError(
             f"[nn.dropout] needs a rate from 0 up to, but not including, 1; got rate={rate}. "
             "Use 0.5, for example."
         )
-    fits = len(shape) == x.ndim and all(a in (1, b) for a, b in zip(shape, x.shape, strict=True))
+    if noise_shape is None:
+        return x.shape
+    shape = tuple(noise_shape) if isinstance(noise_shape, Iterable) else (noise_shape,)
+    fits = len(shape) == x.ndim and all(
+        whole_number(a) in (1, b) for a, b in zip(shape, x.shape, strict=True)
+    )
     if not fits:
         raise ConfigError(
             f"[nn.dropout] needs a noise_shape of sizes that are 1 or those of x {x.shape}; got "
-            f"noise_shape={shape}. Pass one size for each dimension."
+            f"noise_shape={noise_shape}. Pass one size for each dimension."
         )
+    return tuple(map(int, shape))

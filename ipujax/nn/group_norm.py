@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.arguments import array, floats, real_number, whole_number
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -212,8 +214,8 @@ def group_norm(
     x = _checked("group_norm", x, epsilon)
     axis = _axis("group_norm", x, channels_axis)
     channels = x.shape[axis]
-    is_number = isinstance(groups, int) and not isinstance(groups, bool)
-    if not is_number or groups < 1 or channels % groups:
+    number = whole_number(groups)
+    if number is None or number < 1 or channels % number:
         raise ConfigError(
             f"[nn.group_norm] needs groups that divide the {channels} channels; got "
             f"groups={groups}. Use a divisor of {channels}."
@@ -222,7 +224,7 @@ def group_norm(
         "group_norm",
         x.reshape(x.shape[0], math.prod(x.shape[1:axis]), channels, math.prod(x.shape[axis + 1 :])),
         (gamma, beta),
-        groups=groups,
+        groups=number,
         epsilon=float(epsilon),
         strided=bool(strided_channel_grouping),
         stable=is_stable(use_stable_statistics),
@@ -303,7 +305,7 @@ def layer_norm(
         [[-1.22  0.    1.22]]
     """
     x = _checked("layer_norm", x, epsilon)
-    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    given = tuple(axis) if isinstance(axis, Sequence | np.ndarray) and np.ndim(axis) else (axis,)
     axes = [_axis("layer_norm", x, each, "axis") for each in given]
     if not axes or len({*axes}) < len(axes):
         raise ConfigError(
@@ -349,7 +351,7 @@ def _vector(
 ) -> jax.Array:
     if value is None:
         return jnp.full(math.prod(sizes), default, dtype)
-    value = jnp.asarray(value)
+    value = array(where, label, value)
     if value.shape != sizes:
         raise ConfigError(
             f"[{where}] needs {label} of shape {sizes}; got {value.shape}. "
@@ -359,12 +361,8 @@ def _vector(
 
 
 def _checked(name: str, x: Any, epsilon: float) -> jax.Array:
-    x = jnp.asarray(x)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
-    if not 0 < epsilon < math.inf:
+    x = floats(f"nn.{name}", "x", x)
+    if not 0 < real_number(epsilon) < math.inf:
         raise ConfigError(
             f"[nn.{name}] needs a finite epsilon above 0; got epsilon={epsilon}. Use 1e-6, for "
             "example."
@@ -372,17 +370,18 @@ def _checked(name: str, x: Any, epsilon: float) -> jax.Array:
     return x
 
 
-def _axis(name: str, x: jax.Array, axis: int, label: str = "channels_axis") -> int:
-    if not isinstance(axis, int):
+def _axis(name: str, x: jax.Array, axis: Any, label: str = "channels_axis") -> int:
+    number = whole_number(axis)
+    if number is None:
         raise ConfigError(
             f"[nn.{name}] needs {label} to be the number of a dimension; got {label}={axis!r}. "
             "Pass an integer."
         )
     least = -x.ndim if name == "layer_norm" else 1 - x.ndim
-    if not least <= axis < x.ndim or (name != "layer_norm" and axis == 0):
+    if not least <= number < x.ndim or (name != "layer_norm" and number == 0):
         raise ConfigError(
             f"[nn.{name}] needs {label} to be a dimension of x {x.shape}"
             f"{'' if name == 'layer_norm' else ' other than the batch, which is the first'}; got "
             f"{label}={axis}. Use another dimension."
         )
-    return axis % x.ndim
+    return number % x.ndim

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.arguments import array, arrays
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -76,7 +77,7 @@ def gru(
         ((5, 1, 2), (1, 2))
     """
     options = _Options(
-        "ipu.nn.gru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
+        "ipu.nn.gru", activation, recurrent_activation, reset_after, cell_order, partials,
         available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, None, None)
@@ -124,7 +125,7 @@ def dynamic_gru(
         (True, True)
     """
     options = _Options(
-        "ipu.nn.dynamic_gru", activation, recurrent_activation, reset_after, tuple(cell_order),
+        "ipu.nn.dynamic_gru", activation, recurrent_activation, reset_after, cell_order,
         partials, available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, None)
@@ -172,7 +173,7 @@ def augru(
         (5, 1, 2)
     """
     options = _Options(
-        "ipu.nn.augru", activation, recurrent_activation, reset_after, tuple(cell_order), partials,
+        "ipu.nn.augru", activation, recurrent_activation, reset_after, cell_order, partials,
         available_memory_proportion, precompute_inputs, recompute, inference_only,
     )  # fmt: skip
     return _layer(options, x, weights, state, lengths, attention)
@@ -183,7 +184,7 @@ class _Options(NamedTuple):
     activation: str
     gate: str
     after: bool
-    order: tuple[str, ...]
+    order: Sequence[str]
     partials: str | None
     memory: float | None
     ahead: bool
@@ -195,19 +196,20 @@ def _layer(
     options: _Options, x: Any, weights: Any, state: Any, lengths: Any, attention: Any
 ) -> tuple[jax.Array, jax.Array]:
     where = options.where
-    x, weights = jnp.asarray(x), GRUWeights(*map(jnp.asarray, weights))
+    x = array(where, "x", x)
+    weights = arrays(where, "weights", GRUWeights, weights)
     recurrent.check_layer(where, x, weights, 3, (2,) if options.after else ())
-    recurrent.check_options(
+    memory = recurrent.check_options(
         where, options.activation, options.gate, options.partials, options.memory
     )
     order = recurrent.check_order(where, options.order, _UNITS)
     steps, batch, _ = x.shape
     size = weights.biases.shape[-1]
-    state = jnp.zeros((batch, size), x.dtype) if state is None else jnp.asarray(state)
+    state = jnp.zeros((batch, size), x.dtype) if state is None else array(where, "state", state)
     recurrent.check_array(where, "state", state, (batch, size), x.dtype)
     rest = []
     if attention is not None:
-        rest.append(jnp.asarray(attention))
+        rest.append(array(where, "attention", attention))
         recurrent.check_array(where, "attention", rest[0], (batch, steps), x.dtype)
     limits = None if lengths is None else recurrent.check_lengths(where, lengths, batch)
     if limits is not None:
@@ -221,13 +223,13 @@ def _layer(
         *rest,
         activation=options.activation,
         gate=options.gate,
-        after=options.after,
+        after=bool(options.after),
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=options.partials,
-        memory=options.memory,
-        ahead=options.ahead,
-        recompute=options.recompute,
-        inference=options.inference,
+        memory=memory,
+        ahead=bool(options.ahead),
+        recompute=bool(options.recompute),
+        inference=bool(options.inference),
         attends=attention is not None,
         limited=limits is not None,
     )
@@ -247,6 +249,8 @@ def _kept(x: Any, w: Any, u: Any, b: Any, h: Any, *rest: Any, **options: Any) ->
     biases = b[jnp.array(at)]
     first = biases[:, 0] if after else biases
     second = biases[:, 1].reshape(-1) if after else jnp.zeros_like(first).reshape(-1)
+    lengths = rest[-1:] if options["limited"] else ()
+    x = recurrent.before_ends(x, lengths)
     weighted = recurrent.product(x, recurrent.as_matrix(w, at)) + first.reshape(-1)
 
     def step(h: Any, given: Any) -> tuple[Any, Any, Any]:
@@ -263,7 +267,7 @@ def _kept(x: Any, w: Any, u: Any, b: Any, h: Any, *rest: Any, **options: Any) ->
 
     steps, batch = x.shape[:2]
     attention = rest[0].T if options["attends"] else jnp.zeros((steps, batch), x.dtype)
-    lengths = rest[-1:] if options["limited"] else ()
+    attention = recurrent.before_ends(attention, lengths)
     _, outputs, kept = recurrent.limited(step, h, (weighted, attention), lengths)
     return outputs, kept
 
@@ -302,8 +306,10 @@ def _shapes(operands: str, results: str, gradient: bool = False) -> Any:
 def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequence[Any]:
     outputs, kept = results
     to_outputs = jnp.zeros_like(outputs) if cotangents[0] is None else cotangents[0]
-    first, rest = operands[:5], operands[5:]
-    made = _GRADIENT(*first, kept, outputs, to_outputs, *rest, **options)
+    first, rest = operands[1:5], operands[5:]
+    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    x = recurrent.before_ends(operands[0], rest[-1:] if options["limited"] else ())
+    made = _GRADIENT(x, *first, kept, outputs, to_outputs, *rest, **options)
     return [*made, *[None] * int(options["limited"])]
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
+from ipujax.arguments import array, arrays
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -86,17 +87,19 @@ def lstm(
         ((5, 1, 2), (1, 2))
     """
     where = "ipu.nn.lstm"
-    x, weights = jnp.asarray(x), LSTMWeights(*map(jnp.asarray, weights))
+    x = array(where, "x", x)
+    weights = arrays(where, "weights", LSTMWeights, weights)
     recurrent.check_layer(where, x, weights, 4, ())
-    recurrent.check_options(
+    memory = recurrent.check_options(
         where, activation, recurrent_activation, partials, available_memory_proportion
     )
     order = recurrent.check_order(where, cell_order, _CELL_ORDER)
     batch, size = x.shape[1], weights.biases.shape[-1]
     zeros = jnp.zeros((batch, size), x.dtype)
-    state = LSTMState(zeros, zeros) if state is None else LSTMState(*map(jnp.asarray, state))
-    for name, array in zip(("state.output", "state.cell"), state, strict=True):
-        recurrent.check_array(where, name, array, (batch, size), x.dtype)
+    given = LSTMState(zeros, zeros) if state is None else state
+    state = arrays(where, "state", LSTMState, given)
+    for name, part in zip(("state.output", "state.cell"), state, strict=True):
+        recurrent.check_array(where, name, part, (batch, size), x.dtype)
     limits = [] if lengths is None else [recurrent.check_lengths(where, lengths, batch)]
     if x.shape[0] == 0 or batch == 0 or size == 0:
         return jnp.zeros((x.shape[0], batch, size), x.dtype), state
@@ -109,10 +112,10 @@ def lstm(
         gate=recurrent_activation,
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=partials,
-        memory=available_memory_proportion,
-        ahead=precompute_inputs,
-        recompute=recompute,
-        inference=inference_only,
+        memory=memory,
+        ahead=bool(precompute_inputs),
+        recompute=bool(recompute),
+        inference=bool(inference_only),
         limited=bool(limits),
     )
     last = recurrent.last_output(outputs, state.output, limits[0] if limits else None)
@@ -130,6 +133,7 @@ def _kept(
     gate = recurrent.ACTIVATIONS[options["gate"]]
     activation = recurrent.ACTIVATIONS[options["activation"]]
     inner = recurrent.as_matrix(u, at)
+    x = recurrent.before_ends(x, lengths)
     weighted = recurrent.product(x, recurrent.as_matrix(w, at)) + b[jnp.array(at)].reshape(-1)
 
     def step(state: Any, given: Any) -> tuple[Any, Any, Any]:
@@ -177,8 +181,10 @@ def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> 
         jnp.zeros_like(y) if each is None else each
         for y, each in zip((outputs, cell), cotangents, strict=False)
     )
-    first, lengths = operands[:6], operands[6:]
-    made = _GRADIENT(*first, kept, outputs, to_outputs, to_cell, *lengths, **options)
+    first, lengths = operands[1:6], operands[6:]
+    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    x = recurrent.before_ends(operands[0], lengths)
+    made = _GRADIENT(x, *first, kept, outputs, to_outputs, to_cell, *lengths, **options)
     return [*made, *(None for _ in lengths)]
 
 

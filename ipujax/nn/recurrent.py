@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array as as_array
+from ipujax.arguments import real_number
 from ipujax.errors import ConfigError
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -30,7 +32,8 @@ def product(a: jax.Array, b: jax.Array) -> jax.Array:
 def as_matrix(weights: jax.Array, order: Sequence[int]) -> jax.Array:
     """Weights [units, in, out] as one matrix [in, units * out], units in this order."""
     units = weights[jnp.array(order)]
-    return jnp.moveaxis(units, 0, 1).reshape(weights.shape[1], -1)
+    num_units, num_inputs, size = units.shape
+    return jnp.moveaxis(units, 0, 1).reshape(num_inputs, num_units * size)
 
 
 def limited(
@@ -57,6 +60,14 @@ def limited(
 
     state, (outputs, kept) = lax.scan(masked, state, (jnp.arange(num_steps), inputs))
     return state, outputs, kept
+
+
+def before_ends(x: jax.Array, lengths: Sequence[jax.Array]) -> jax.Array:
+    """x [time, batch, ...] with zeros behind the end of each sequence, whatever is there."""
+    if not lengths:
+        return x
+    within = jnp.arange(x.shape[0])[:, None] < lengths[0]
+    return jnp.where(within.reshape(*within.shape, *[1] * (x.ndim - 2)), x, 0)
 
 
 def last_output(outputs: jax.Array, first: jax.Array, lengths: jax.Array | None) -> jax.Array:
@@ -113,7 +124,7 @@ def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
     Raises:
         ConfigError: another shape or dtype, or a negative length.
     """
-    array = jnp.asarray(lengths)
+    array = as_array(where, "lengths", lengths)
     if array.shape != (batch,) or not jnp.issubdtype(array.dtype, jnp.integer):
         raise ConfigError(
             f"[{where}] needs lengths [{batch}] of integers, one for each sequence; got "
@@ -123,9 +134,9 @@ def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
 
 
 def check_options(
-    where: str, activation: str, recurrent: str, partials: str | None, memory: float | None
-) -> None:
-    """Options by name.
+    where: str, activation: str, recurrent: str, partials: str | None, memory: Any
+) -> float | None:
+    """Options by name; the available memory proportion as a number of Python.
 
     Raises:
         ConfigError: an unknown one.
@@ -141,11 +152,12 @@ def check_options(
             f"[{where}] needs partials of {', '.join(_PARTIALS)}; got {partials!r}. "
             "Use one of these."
         )
-    if memory is not None and not 0 < memory <= 10:
+    if memory is not None and not 0 < real_number(memory) <= 10:
         raise ConfigError(
-            f"[{where}] needs an available_memory_proportion above 0; got {memory}. "
+            f"[{where}] needs an available_memory_proportion above 0, at most 10; got {memory!r}. "
             "Use a proportion such as 0.6."
         )
+    return None if memory is None else real_number(memory)
 
 
 def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple[str, ...]:
@@ -154,12 +166,13 @@ def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple
     Raises:
         ConfigError: it lacks one.
     """
-    if sorted(order) != sorted(units):
+    given = tuple(order) if isinstance(order, Iterable) else (order,)
+    if sorted(given, key=str) != sorted(units):
         raise ConfigError(
             f"[{where}] needs a cell_order with each of {', '.join(units)} once; got "
-            f"{tuple(order)!r}. Name each unit once."
+            f"{given!r}. Name each unit once."
         )
-    return tuple(order)
+    return given
 
 
 def fold_batch(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax import jax_compat
+from ipujax.arguments import dimension, floats
 from ipujax.errors import ConfigError, check_choice
 
 jax_compat.hide_frames(__file__)
@@ -36,7 +37,7 @@ def softmax(x: Any, *, axis: int = -1, kind: str = "stable") -> jax.Array:
         >>> ipu.nn.softmax(jnp.zeros((1, 4))).tolist()
         [[0.25, 0.25, 0.25, 0.25]]
     """
-    x = _checked("softmax", x, axis)
+    x, axis = _checked("softmax", x, axis)
     check_choice("nn.softmax", "kind", kind, KINDS, ConfigError)
     if x.shape[axis] == 0:
         return x
@@ -65,7 +66,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:
         >>> print(ipu.nn.log_softmax(jnp.zeros((1, 2))).round(3))
         [[-0.693 -0.693]]
     """
-    x = _checked("log_softmax", x, axis)
+    x, axis = _checked("log_softmax", x, axis)
     if x.shape[axis] == 0:
         return x
     shifted = x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
@@ -74,15 +75,12 @@ def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:
     return shifted - jnp.log(total).astype(x.dtype)
 
 
-def _checked(name: str, x: Any, axis: int) -> jax.Array:
-    x = jnp.asarray(x)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[nn.{name}] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
-    if not -x.ndim <= axis < x.ndim:
+def _checked(name: str, x: Any, axis: Any) -> tuple[jax.Array, int]:
+    x = floats(f"nn.{name}", "x", x)
+    number = dimension(axis, x.ndim)
+    if number is None:
         raise ConfigError(
             f"[nn.{name}] needs an axis of x, which has {x.ndim} dimensions; got axis={axis}. "
             "Use one of its dimensions."
         )
-    return x
+    return x, number

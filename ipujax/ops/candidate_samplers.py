@@ -11,7 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ipujax import jax_compat
+from ipujax.api.host_table_calls import as_int32
+from ipujax.arguments import array, real_number, whole_number
 from ipujax.errors import ConfigError
+from ipujax.ops.seeds import words_of
 
 
 class Candidates(NamedTuple):
@@ -36,7 +40,7 @@ def log_uniform_candidate_sampler(
     For classes that are numbered by decreasing frequency.
 
     Args:
-        key: a key of JAX, or an integer.
+        key: a key of JAX, an integer or two of them.
         true_classes: [...] integers from 0 to range_max - 1; they do not change what is drawn.
             Others that only run time knows count as the nearest class.
         num_sampled: classes to draw.
@@ -57,10 +61,12 @@ def log_uniform_candidate_sampler(
         [0 1 2]
     """
     where = "log_uniform_candidate_sampler"
-    log_range = math.log(_checked_range(where, num_sampled, unique, range_max) + 1)
+    num_sampled, range_max = _checked_range(where, num_sampled, unique, range_max)
+    log_range = math.log(range_max + 1)
 
     def draw(key: jax.Array, count: int) -> jax.Array:
-        drawn = jnp.exp(jax.random.uniform(key, (count,)) * log_range).astype(jnp.int32) - 1
+        uniform = jax.random.uniform(key, (count,), jnp.float32)
+        drawn = jnp.exp(uniform * log_range).astype(jnp.int32) - 1
         return jnp.clip(drawn, 0, range_max - 1)
 
     def probability(classes: jax.Array) -> jax.Array:
@@ -89,7 +95,7 @@ def uniform_candidate_sampler(
         [0.25]
     """
     where = "uniform_candidate_sampler"
-    _checked_range(where, num_sampled, unique, range_max)
+    num_sampled, range_max = _checked_range(where, num_sampled, unique, range_max)
 
     def draw(key: jax.Array, count: int) -> jax.Array:
         return jax.random.randint(key, (count,), 0, range_max, jnp.int32)
@@ -129,20 +135,26 @@ def fixed_unigram_candidate_sampler(
         [3.]
     """
     where = "fixed_unigram_candidate_sampler"
-    weights = np.power(np.asarray(unigrams, np.float64), distortion)
-    weights = np.where(np.asarray(unigrams) == 0, 0, weights)
+    if isinstance(unigrams, jax.core.Tracer) or not math.isfinite(real_number(distortion)):
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs unigrams and a distortion that are known before the program "
+            f"runs; got {unigrams} and {distortion!r}. Pass a NumPy array and a finite number."
+        )
+    counts = np.asarray(unigrams, np.float64)
+    weights = np.where(counts == 0, 0, np.power(counts, real_number(distortion)))
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
         raise ConfigError(
             f"[ipu.ops.{where}] needs unigrams [n] of finite numbers, not negative; got "
             f"{list(weights.shape)} with {weights.min(initial=0)}. Pass counts of the classes."
         )
-    if isinstance(num_reserved_ids, bool) or num_reserved_ids < 0 or not weights.sum():
+    num_reserved = whole_number(num_reserved_ids)
+    if num_reserved is None or num_reserved < 0 or not weights.sum():
         raise ConfigError(
             f"[ipu.ops.{where}] needs a unigram above 0, and num_reserved_ids of at least 0; got "
             f"{int((weights > 0).sum())} and {num_reserved_ids!r}. Pass counts of the classes."
         )
-    weights = np.concatenate([np.zeros(num_reserved_ids), weights])
-    _checked_range(where, num_sampled, unique, int((weights > 0).sum()))
+    weights = np.concatenate([np.zeros(num_reserved), weights])
+    num_sampled, _ = _checked_range(where, num_sampled, unique, int((weights > 0).sum()))
     draw, probability = _by_weights(jnp.asarray(weights, jnp.float32))
     return _sampled(where, key, true_classes, num_sampled, unique, weights.size, draw, probability)
 
@@ -179,7 +191,7 @@ def learned_unigram_candidate_sampler(
             f"{weights.dtype} {list(weights.shape)}{f' with {min(known)}' if is_wrong else ''}. "
             "Begin with jnp.ones(classes)."
         )
-    _checked_range(where, num_sampled, unique, weights.size)
+    num_sampled, _ = _checked_range(where, num_sampled, unique, weights.size)
     weights = lax.stop_gradient(weights)
     draw, probability = _by_weights(weights)
     classes = classes_of(where, "true_classes", true_classes, weights.size)
@@ -193,7 +205,7 @@ def _by_weights(weights: jax.Array) -> tuple[_Draw, _Probability]:
     total = ends[-1]
 
     def draw(key: jax.Array, count: int) -> jax.Array:
-        at = jax.random.uniform(key, (count,)) * total
+        at = jax.random.uniform(key, (count,), jnp.float32) * total
         last = jnp.searchsorted(ends, total)  # rounding must not lead beyond the last weight
         return jnp.minimum(jnp.searchsorted(ends, at, side="right"), last).astype(jnp.int32)
 
@@ -214,7 +226,8 @@ def _sampled(
     probability: _Probability,
 ) -> Candidates:
     classes = classes_of(where, "true_classes", true_classes, num_classes)
-    key = _key_of(where, key)
+    words = words_of(f"ipu.ops.{where}", "key", key)
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
     if unique:
         sampled, tries = _unique(key, num_sampled, num_classes, draw)
     else:
@@ -251,22 +264,9 @@ def _unique(
 
     zero = jnp.int32(0)
     start = (key, jnp.zeros(num_sampled, jnp.int32), zero, zero, jnp.zeros(num_classes, bool))
+    start = jax_compat.varying_like(start, jax.eval_shape(lambda: draw(key, at_once)), key)
     end = lax.while_loop(lambda state: state[2] < num_sampled, more, start)
     return end[1], end[3]
-
-
-def _key_of(where: str, key: Any) -> jax.Array:
-    """A key of JAX: this one, or that of an integer."""
-    if isinstance(key, int):
-        return jax.random.key(key)
-    key = jnp.asarray(key)
-    is_key = jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()
-    if not is_key and (key.dtype != jnp.uint32 or key.ndim != 1):
-        raise ConfigError(
-            f"[ipu.ops.{where}] needs a key of JAX or an integer; got {key.dtype} "
-            f"{list(key.shape)}. Pass jax.random.key(0)."
-        )
-    return key
 
 
 def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array:
@@ -275,7 +275,7 @@ def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array
     Raises:
         ConfigError: another dtype, or a number that is known to be no class.
     """
-    classes = jnp.asarray(given)
+    classes = array(f"ipu.ops.{where}", name, given)
     if not jnp.issubdtype(classes.dtype, jnp.integer):
         raise ConfigError(
             f"[ipu.ops.{where}] needs {name} of an integer dtype; got {classes.dtype}. "
@@ -289,19 +289,23 @@ def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array
                 f"[ipu.ops.{where}] needs {name} from 0 to {num_classes - 1}; got {wrong[0]}. "
                 "Pass numbers of classes."
             )
-    return jnp.clip(classes.astype(jnp.int32), 0, num_classes - 1)
+    return jnp.clip(as_int32(classes), 0, num_classes - 1)
 
 
-def _checked_range(where: str, num_sampled: Any, unique: bool, num_classes: Any) -> int:
+def _checked_range(where: str, num_sampled: Any, unique: bool, num_classes: Any) -> tuple[int, int]:
+    """The numbers of samples and of classes."""
+    numbers = []
     for name, value in (("num_sampled", num_sampled), ("the number of classes", num_classes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        numbers.append(whole_number(value) or 0)
+        if numbers[-1] < 1:
             raise ConfigError(
                 f"[ipu.ops.{where}] needs {name} to be a whole number of at least 1; got "
                 f"{value!r}. Pass such a number."
             )
-    if unique and num_sampled > num_classes:
+    num_samples, count = numbers
+    if unique and num_samples > count:
         raise ConfigError(
             f"[ipu.ops.{where}] needs at least as many classes as unique samples; got "
             f"{num_classes} and num_sampled = {num_sampled}. Pass unique=False or fewer samples."
         )
-    return int(num_classes)
+    return num_samples, count

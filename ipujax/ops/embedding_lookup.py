@@ -6,8 +6,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from ipujax import jax_compat
+from ipujax.api.host_table_calls import as_int32
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError, check_choice
 
 WHERE = "ipu.ops.embedding_lookup"
@@ -52,17 +56,17 @@ def embedding_lookup(
          [3. 4.]] [5. 6.]
     """
     check_choice(WHERE, "update", update, UPDATES, ConfigError)
-    table = jnp.asarray(params)
-    _check_table(table, serialization_factor)
+    table = array(WHERE, "params", params)
+    factor = _checked_factor(table, serialization_factor)
     leaves, tree = jax.tree.flatten(ids, is_leaf=_is_list_of_numbers)
-    arrays = [_checked_ids(leaf) for leaf in leaves]
-    flat = jnp.concatenate([array.ravel() for array in arrays]) if arrays else jnp.zeros(0, int)
-    rows = _lookup(table, jnp.clip(flat, 0, table.shape[0] - 1), serialization_factor, update)
+    numbers = [_checked_ids(leaf) for leaf in leaves]
+    flat = jnp.concatenate([each.ravel() for each in numbers]) if numbers else jnp.zeros(0, int)
+    rows = _lookup(table, jnp.clip(flat, 0, table.shape[0] - 1), factor, update)
     found, begin = [], 0
-    for array in arrays:
-        part = rows[begin : begin + array.size]
-        found.append(part.reshape(*array.shape, *table.shape[1:]))
-        begin += array.size
+    for each in numbers:
+        part = rows[begin : begin + each.size]
+        found.append(part.reshape(*each.shape, *table.shape[1:]))
+        begin += each.size
     return jax.tree.unflatten(tree, found)
 
 
@@ -70,13 +74,13 @@ def _lookup(table: jax.Array, ids: jax.Array, factor: int, update: str) -> jax.A
     """Rows [n, ...] of ids [n] in range. The gradient is the transpose of what is done here."""
     if update == "add" or not ids.size:
         return _rows(table, ids, factor, False)
-    order = jnp.argsort(ids)
-    in_order = ids[order]
-    back = jnp.zeros_like(order).at[order].set(jnp.arange(ids.size, dtype=order.dtype))
+    places = jnp.arange(ids.size, dtype=jnp.int32)
+    in_order, order = lax.sort_key_val(ids, places)
+    back = jnp.zeros_like(order).at[order].set(places)
     if update == "sorted":
         return _rows(table, in_order, factor, True)[back]
     begins = jnp.concatenate([jnp.zeros(1, bool), in_order[1:] != in_order[:-1]])
-    segment = jnp.cumsum(begins)  # 0, 0, 1, ... for equal ids
+    segment = jnp.cumsum(begins, dtype=jnp.int32)  # 0, 0, 1, ... for equal ids
     different = jnp.zeros_like(ids).at[segment].set(in_order)
     wide = jnp.promote_types(table.dtype, jnp.float32)
     rows = _rows(table, different, factor, False).astype(wide)
@@ -87,8 +91,8 @@ def _rows(table: jax.Array, ids: jax.Array, factor: int, is_sorted: bool) -> jax
     options: dict[str, Any] = {"mode": "promise_in_bounds", "indices_are_sorted": is_sorted}
     if factor == 1:
         return table.at[ids].get(**options)
-    parts = table.reshape(factor, -1, *table.shape[1:])
-    size = parts.shape[1]
+    size = table.shape[0] // factor
+    parts = table.reshape(factor, size, *table.shape[1:])
 
     def one(rows: jax.Array, part: Any) -> tuple[jax.Array, None]:
         number, entries = part
@@ -98,32 +102,34 @@ def _rows(table: jax.Array, ids: jax.Array, factor: int, is_sorted: bool) -> jax
         return jnp.where(is_here, got, rows), None
 
     zeros = jnp.zeros((ids.size, *table.shape[1:]), table.dtype)
+    zeros = jax_compat.varying_like(zeros, table, ids)
     return lax.scan(one, zeros, (jnp.arange(factor, dtype=ids.dtype), parts))[0]
 
 
 def _is_list_of_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(x, int) for x in value)
+    return isinstance(value, list) and all(isinstance(x, int | np.integer) for x in value)
 
 
 def _checked_ids(ids: Any) -> jax.Array:
-    array = jnp.asarray(ids)
-    if not jnp.issubdtype(array.dtype, jnp.integer):
+    numbers = array(WHERE, "ids", ids)
+    if not jnp.issubdtype(numbers.dtype, jnp.integer):
         raise ConfigError(
-            f"[{WHERE}] needs ids of an integer dtype; got {array.dtype}. Use astype(jnp.int32)."
+            f"[{WHERE}] needs ids of an integer dtype; got {numbers.dtype}. Use astype(jnp.int32)."
         )
-    return array.astype(jnp.int32)
+    return as_int32(numbers)
 
 
-def _check_table(table: jax.Array, factor: Any) -> None:
+def _checked_factor(table: jax.Array, factor: Any) -> int:
     is_floating = jnp.issubdtype(table.dtype, jnp.floating)
     if table.ndim < 1 or table.shape[0] == 0 or not is_floating:
         raise ConfigError(
             f"[{WHERE}] needs params [rows, ...] of a floating-point dtype, with at least one row; "
             f"got {table.dtype} {list(table.shape)}. Pass such a table."
         )
-    is_number = isinstance(factor, int) and not isinstance(factor, bool)
-    if not is_number or factor < 1 or table.shape[0] % factor:
+    number = whole_number(factor)
+    if number is None or number < 1 or table.shape[0] % number:
         raise ConfigError(
             f"[{WHERE}] needs serialization_factor to divide the {table.shape[0]} rows; got "
             f"{factor!r}. Use a divisor."
         )
+    return number

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, dtype_name, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -68,7 +69,7 @@ def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
         >>> ipu.ops.cast_from_float8(ipu.ops.cast_to_float8(x, scale=3)).tolist()
         [0.3125, 1024.0]
     """
-    x = jnp.asarray(x)
+    x = array("ipu.ops.cast_to_float8", "x", x)
     if x.dtype not in (jnp.float16, jnp.float32):
         raise ConfigError(
             f"[ipu.ops.cast_to_float8] needs float16 or float32; got {x.dtype} {list(x.shape)}. "
@@ -79,13 +80,14 @@ def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
             f"[ipu.ops.cast_to_float8] needs a format of {', '.join(_FORMATS)}; got {format!r}. "
             "Use one of these names."
         )
-    if not isinstance(scale, int) or scale not in _SCALES:
+    exponent = whole_number(scale)
+    if exponent is None or exponent not in _SCALES:
         raise ConfigError(
             f"[ipu.ops.cast_to_float8] needs a scale from -32 to 31; got {scale!r}. Pass the "
             "exponent of a power of two."
         )
-    bits = _TO_FLOAT8(lax.stop_gradient(x), format=format, scale=scale)
-    return Float8(bits, format, scale)
+    bits = _TO_FLOAT8(lax.stop_gradient(x), format=format, scale=exponent)
+    return Float8(bits, format, exponent)
 
 
 def _plain_to(x: jax.Array, *, format: str, scale: int) -> jax.Array:
@@ -144,10 +146,10 @@ def _check(where: str, x: Any, dtype: Any) -> None:
             f"{', '.join(_FORMATS)} and a scale from -32 to 31; got {x.bits.dtype}, {x.format!r} "
             f"and {x.scale!r}. Use ipu.ops.cast_to_float8."
         )
-    if jnp.dtype(dtype) not in (jnp.float16, jnp.float32):
+    name = dtype_name(dtype)
+    if name not in ("float16", "float32"):
         raise ConfigError(
-            f"[ipu.ops.{where}] needs float16 or float32 as dtype; got {jnp.dtype(dtype)}. Cast "
-            "the result."
+            f"[ipu.ops.{where}] needs float16 or float32 as dtype; got {name}. Cast the result."
         )
 
 
@@ -202,5 +204,5 @@ def float8_matmul(
     scale = a.scale + b.scale
     direct = jnp.dtype(dtype if scale == 0 else jnp.float32).name
     formats = (a.format, b.format)
-    product = _MATMUL(a.bits, b.bits, formats=formats, dtype=direct, emulate=emulate)
+    product = _MATMUL(a.bits, b.bits, formats=formats, dtype=direct, emulate=bool(emulate))
     return product if scale == 0 else (product * jnp.float32(2.0**scale)).astype(dtype)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -45,12 +46,13 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> jax.Array:
     """
     where = "fixed_width_bins"
     x = _vector(where, "inputs", inputs)
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1 or not x.size:
+    num_levels = whole_number(n_bins)
+    if num_levels is None or num_levels < 1 or not x.size:
         raise ConfigError(
             f"[ipu.ops.{where}] needs inputs of at least 1 element and n_bins of at least 1; got "
             f"{x.size} and {n_bins!r}. Pass such values."
         )
-    return jnp.linspace(jnp.min(x), jnp.max(x), n_bins, dtype=x.dtype)
+    return jnp.linspace(jnp.min(x), jnp.max(x), num_levels, dtype=x.dtype)
 
 
 def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> jax.Array:
@@ -101,7 +103,7 @@ def histogram_update(
     """
     where = "histogram_update"
     x, edges = _operands(where, inputs, levels)
-    counts = jnp.asarray(hist)
+    counts = array(f"ipu.ops.{where}", "hist", hist)
     if counts.shape != (edges.size + 1,) or counts.dtype != jnp.float32:
         raise ConfigError(
             f"[ipu.ops.{where}] needs hist of float32 [{edges.size + 1}], one entry more than "
@@ -127,10 +129,10 @@ def _operands(where: str, inputs: Any, levels: Any) -> tuple[jax.Array, jax.Arra
 
 
 def _vector(where: str, name: str, value: Any) -> jax.Array:
-    array = jnp.asarray(value)
-    if array.ndim != 1 or not jnp.issubdtype(array.dtype, jnp.floating):
+    vector = array(f"ipu.ops.{where}", name, value)
+    if vector.ndim != 1 or not jnp.issubdtype(vector.dtype, jnp.floating):
         raise ConfigError(
-            f"[ipu.ops.{where}] needs {name} [n] of a floating-point dtype; got {array.dtype} "
-            f"{list(array.shape)}. Use jnp.ravel or astype."
+            f"[ipu.ops.{where}] needs {name} [n] of a floating-point dtype; got {vector.dtype} "
+            f"{list(vector.shape)}. Use jnp.ravel or astype."
         )
-    return array
+    return vector

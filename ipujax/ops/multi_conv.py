@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 from ipujax.product_options import as_text
@@ -158,10 +159,12 @@ def multi_conv(
         >>> y.shape, z.shape
         ((1, 3, 2, 2), (1, 3, 4, 4))
     """
+    convs = tuple(convs) if isinstance(convs, Iterable) else ()
     if not convs or not all(isinstance(conv, Conv) for conv in convs):
+        kinds = ", ".join(type(each).__name__ for each in convs) or "none"
         raise ConfigError(
-            f"[ipu.ops.multi_conv] needs a list of ipu.ops.Conv; got {convs!r}. Pass [ipu.ops.Conv("
-            "lhs, rhs), ...]."
+            f"[ipu.ops.multi_conv] needs a list of ipu.ops.Conv; got {kinds}. Pass "
+            "[ipu.ops.Conv(lhs, rhs), ...]."
         )
     arrays: list[jax.Array] = []
     parameters, orders = [], []
@@ -174,9 +177,17 @@ def multi_conv(
     return tuple(jnp.transpose(y, order) for y, order in zip(made, orders, strict=True))
 
 
+def _positive(numbers: Any) -> tuple[int, ...]:
+    made = [whole_number(each) for each in numbers]
+    if any(each is None or each < 1 for each in made):
+        raise ValueError(f"strides, dilations and groups are 1 or more, not {list(numbers)}")
+    return tuple(each for each in made if each is not None)
+
+
 def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ...], list[int]]:
     """Operands as [batch, channels, field...] and [out, in, kernel...], and the result's order."""
-    lhs, rhs = jnp.asarray(conv.lhs), jnp.asarray(conv.rhs)
+    where = "ipu.ops.multi_conv"
+    lhs, rhs = array(where, "lhs", conv.lhs), array(where, "rhs", conv.rhs)
     if lhs.dtype != rhs.dtype or not jnp.issubdtype(lhs.dtype, jnp.floating):
         raise ConfigError(
             f"[ipu.ops.multi_conv] needs floats of one dtype in each convolution; got {lhs.dtype} "
@@ -187,9 +198,10 @@ def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ..
         lhs = jnp.transpose(lhs, numbers.lhs_spec)
         rhs = jnp.transpose(rhs, numbers.rhs_spec)
         rank = lhs.ndim - 2
-        ones = (1,) * rank
-        strides = tuple(conv.window_strides or ones)
-        left, right = tuple(conv.lhs_dilation or ones), tuple(conv.rhs_dilation or ones)
+        strides, left, right = (
+            (1,) * rank if steps is None else _positive(steps)
+            for steps in (conv.window_strides, conv.lhs_dilation, conv.rhs_dilation)
+        )
         padding = conv.padding
         if isinstance(padding, str):
             kernel = [
@@ -199,13 +211,14 @@ def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ..
         pairs = tuple((int(low), int(high)) for low, high in padding)
         if any(edge < 0 for pair in pairs for edge in pair):
             raise ValueError(f"padding is 0 or more, not {pairs}.")
-        groups = conv.feature_group_count
+        (groups,) = _positive([conv.feature_group_count])
         jax.eval_shape(lambda x, w: _one(x, w, strides, pairs, left, right, groups), lhs, rhs)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(
             f"[ipu.ops.multi_conv] needs arguments of a convolution; got {list(lhs.shape)} and "
-            f"{list(rhs.shape)} in number {number}: {error} Correct them."
+            f"{list(rhs.shape)} in number {number}: {str(error).rstrip('.')}. Correct "
+            "them."
         ) from None
     order = sorted(range(lhs.ndim), key=lambda dim: numbers.out_spec[dim])
-    text = as_text(dict(conv.options))
+    text = as_text(dict(conv.options or {}))
     return lhs, rhs, (strides, pairs, left, right, groups, text), order

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.arguments import array as as_array
+from ipujax.arguments import real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -47,14 +49,15 @@ def normalise_image(
         >>> print(ipu.ops.normalise_image(image, [0.0, 0.5, 0.5], [1.0, 2.0, 4.0], 1 / 256))
         [[[0.    0.    1.984 0.   ]]]
     """
-    pixels = jnp.asarray(image)
+    pixels = as_array(WHERE, "image", image)
     known = (jnp.uint8, jnp.float16, jnp.float32)
     if pixels.ndim < 1 or pixels.shape[-1] != _CHANNELS or pixels.dtype not in known:
         raise ConfigError(
             f"[{WHERE}] needs an image [..., 3] of uint8, float16 or float32; got {pixels.dtype} "
             f"{list(pixels.shape)}. Move the channels to the last dimension, or cast it."
         )
-    if not isinstance(scale, int | float) or not math.isfinite(scale):
+    factor = real_number(scale)
+    if not math.isfinite(factor):
         raise ConfigError(f"[{WHERE}] needs scale to be a finite number; got {scale!r}. Pass one.")
     dtype = jnp.float16 if pixels.dtype == jnp.uint8 else pixels.dtype
     offsets, scales = (
@@ -64,11 +67,11 @@ def normalise_image(
             ("channel_scales", channel_scales),
         )
     )
-    return _NORMALISE(pixels, offsets, scales, scale=float(scale))
+    return _NORMALISE(pixels, offsets, scales, scale=factor)
 
 
 def _of_channels(name: str, value: Any, dtype: Any) -> jax.Array:
-    array = jnp.asarray(value)
+    array = as_array(WHERE, name, value)
     if array.shape != (_CHANNELS,):
         raise ConfigError(
             f"[{WHERE}] needs {name} [3]; got {list(array.shape)}. Pass one number for each "

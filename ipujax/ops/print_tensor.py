@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
+from ipujax.arguments import array
 from ipujax.ops.definition import Op
 
 
@@ -51,5 +51,6 @@ def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.A
         >>> jax.jit(lambda x: ipu.ops.print_tensor(x, "x") + 1)(jnp.zeros(2)).tolist()
         [1.0, 1.0]
     """
-    x = jnp.asarray(x)
-    return _PRINT(x, title=title, gradient_title=f"gradient of {title}" * print_gradient)
+    x = array("ipu.ops.print_tensor", "x", x)
+    of_gradient = f"gradient of {title}" if print_gradient else ""
+    return _PRINT(x, title=str(title), gradient_title=of_gradient)

@@ -7,7 +7,7 @@ numbers are not. A seed gives the same numbers again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import dtype_name, real_number, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 from ipujax.ops.seeds import seed_words
@@ -99,16 +100,17 @@ def random_uniform(
         [1, 2, 3, 4, 5, 6]
     """
     where = "random_uniform"
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    first, last = real_number(low), real_number(high)
+    if not (math.isfinite(first) and math.isfinite(last) and first <= last):
         raise ConfigError(
             f"[ipu.ops.{where}] needs finite numbers low <= high; got {low} and {high}. Swap them."
         )
     name = _dtype(where, dtype, (*_FLOATS, "int32"))
-    if name == "int32" and not -(2**31) <= int(low) <= int(high) < 2**31:
+    if name == "int32" and not -(2**31) <= first <= last < 2**31:
         raise ConfigError(
             f"[ipu.ops.{where}] needs bounds that are int32; got {low} and {high}. Narrow them."
         )
-    return _drawn(_UNIFORM, where, seed, shape, name, low=low, high=high)
+    return _drawn(_UNIFORM, where, seed, shape, name, low=first, high=last)
 
 
 def random_normal(
@@ -173,7 +175,7 @@ def random_truncated_normal(
     """
     where = "random_truncated_normal"
     _check_deviation(where, mean, stddev)
-    if not 0 < alpha < math.inf:
+    if not 0 < real_number(alpha) < math.inf:
         raise ConfigError(
             f"[ipu.ops.{where}] needs alpha greater than 0; got {alpha}. Use 2, as TensorFlow does."
         )
@@ -204,7 +206,7 @@ def random_bernoulli(
         [1, 1, 1]
     """
     where = "random_bernoulli"
-    if not 0 <= probability <= 1:
+    if not 0 <= real_number(probability) <= 1:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a probability from 0 to 1; got {probability}. Divide it."
         )
@@ -213,7 +215,7 @@ def random_bernoulli(
 
 
 def _dtype(where: str, dtype: Any, allowed: Sequence[str]) -> str:
-    name = jnp.dtype(dtype).name
+    name = dtype_name(dtype)
     if name not in allowed:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a dtype of {', '.join(allowed)}; got {name}. Cast the result."
@@ -222,7 +224,7 @@ def _dtype(where: str, dtype: Any, allowed: Sequence[str]) -> str:
 
 
 def _check_deviation(where: str, mean: float, stddev: float) -> None:
-    if not (math.isfinite(mean) and 0 <= stddev < math.inf):
+    if not (math.isfinite(real_number(mean)) and 0 <= real_number(stddev) < math.inf):
         raise ConfigError(
             f"[ipu.ops.{where}] needs a finite mean and a deviation of 0 or more; got {mean} and "
             f"{stddev}. Pass numbers; scale the result by arrays."
@@ -232,10 +234,12 @@ def _check_deviation(where: str, mean: float, stddev: float) -> None:
 def _drawn(
     op: Op, where: str, seed: Any, shape: Sequence[int], dtype: str, **values: float
 ) -> jax.Array:
-    shape = tuple(int(size) for size in shape)
-    if any(size < 0 for size in shape):
+    given = shape
+    sizes = list(map(whole_number, given)) if isinstance(given, Iterable) else [None]
+    shape = tuple(size for size in sizes if size is not None and size >= 0)
+    if len(shape) < len(sizes):
         raise ConfigError(
-            f"[ipu.ops.{where}] needs sizes of 0 or more; got {list(shape)}. Pass a shape."
+            f"[ipu.ops.{where}] needs a shape with sizes of 0 or more; got {given!r}. Pass a tuple."
         )
     if 0 in shape:
         return jnp.zeros(shape, dtype)

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from ipujax.arguments import array, arrays, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.candidate_samplers import (
     Candidates,
@@ -14,6 +16,7 @@ from ipujax.ops.candidate_samplers import (
     log_uniform_candidate_sampler,
 )
 from ipujax.ops.embedding_lookup import embedding_lookup
+from ipujax.ops.seeds import words_of
 
 
 class _Logits(NamedTuple):
@@ -49,7 +52,7 @@ def nce_loss(
         num_true: true classes of one example.
         sampled_values: from a sampler, such as `ipu.ops.uniform_candidate_sampler`; None: those of
             `log_uniform_candidate_sampler` with `seed`, unique.
-        seed: a key of JAX, or an integer; needed if there are no sampled_values.
+        seed: a key of JAX, an integer or two of them; needed if there are no sampled_values.
         remove_accidental_hits: whether drawn classes that are true ones of an example do not count
             for it.
     Returns:
@@ -68,7 +71,7 @@ def nce_loss(
     """
     where = "nce_loss"
     arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
-    found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
+    found = _drawn(where, arrays[2], num_sampled, num_classes, sampled_values, seed)
     logits = _logits(*arrays, found, remove_accidental_hits)
     true = jnp.sum(jax.nn.softplus(logits.true) - logits.true / num_true, 1)
     return true + jnp.sum(jax.nn.softplus(logits.sampled), 1)
@@ -111,14 +114,14 @@ def sampled_softmax_loss(
     """
     where = "sampled_softmax_loss"
     arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
-    found = _drawn(where, labels, num_sampled, num_classes, sampled_values, seed)
+    found = _drawn(where, arrays[2], num_sampled, num_classes, sampled_values, seed)
     logits = _logits(*arrays, found, remove_accidental_hits)
     both = jnp.concatenate(logits, 1)
     return jax.nn.logsumexp(both, 1) - jnp.mean(logits.true, 1)
 
 
 def _drawn(
-    where: str, labels: Any, num_sampled: int, num_classes: int, given: Candidates | None, seed: Any
+    where: str, labels: jax.Array, num_sampled: Any, num_classes: Any, given: Any, seed: Any
 ) -> Candidates:
     if given is None and seed is None:
         raise ConfigError(
@@ -126,9 +129,11 @@ def _drawn(
             "seed=jax.random.key(0), another one for each step."
         )
     if given is None:
-        return log_uniform_candidate_sampler(seed, labels, num_sampled, True, num_classes)
-    found = Candidates(*map(jnp.asarray, given))
-    if found.sampled.shape != (num_sampled,) or found.true_expected_count.shape != labels.shape:
+        words = words_of(f"ipu.ops.{where}", "seed", seed)
+        return log_uniform_candidate_sampler(words, labels, num_sampled, True, num_classes)
+    found = arrays(f"ipu.ops.{where}", "sampled_values", Candidates, given)
+    shapes = (found.sampled.shape, found.true_expected_count.shape)
+    if shapes != ((whole_number(num_sampled),), labels.shape):
         raise ConfigError(
             f"[ipu.ops.{where}] needs sampled_values of {num_sampled} classes, with expected "
             f"counts like labels; got {list(found.sampled.shape)} and "
@@ -162,22 +167,31 @@ def _checked(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Weights, biases, labels and inputs as arrays; labels are classes."""
     weights, *others = given
-    table = jnp.concatenate(weights) if isinstance(weights, list | tuple) else jnp.asarray(weights)
-    biases, labels, inputs = map(jnp.asarray, others)
+    own = f"ipu.ops.{where}"
+    parts = weights if isinstance(weights, list | tuple) else ()
+    is_parted = len(parts) > 0 and all(np.ndim(part) == 2 for part in parts)
+    table = jnp.concatenate(parts) if is_parted else array(own, "weights", weights)
+    names = ("biases", "labels", "inputs")
+    biases, labels, inputs = (array(own, *pair) for pair in zip(names, others, strict=True))
     dim = table.shape[-1] if table.ndim == 2 else 0
     batch = labels.shape[0] if labels.ndim == 2 else 0
     wanted = {
-        "weights": (table, (num_classes, dim)),
-        "biases": (biases, (num_classes,)),
-        "labels": (labels, (batch, num_true)),
+        "weights": (table, (whole_number(num_classes), dim)),
+        "biases": (biases, (whole_number(num_classes),)),
+        "labels": (labels, (batch, whole_number(num_true))),
         "inputs": (inputs, (batch, dim)),
     }
-    for name, (array, shape) in wanted.items():
-        if array.shape != shape:
+    for name, (given_array, shape) in wanted.items():
+        if given_array.shape != shape:
             raise ConfigError(
                 f"[ipu.ops.{where}] needs weights [{num_classes}, dim], biases [{num_classes}], "
                 f"labels [batch, {num_true}] and inputs [batch, dim]; got {name} "
-                f"{list(array.shape)}. Reshape it."
+                f"{list(given_array.shape)}. Reshape it."
+            )
+    for name, floats in (("weights", table), ("biases", biases)):
+        if not jnp.issubdtype(floats.dtype, jnp.floating):
+            raise ConfigError(
+                f"[{own}] needs {name} of a float dtype; got {floats.dtype}. Cast it to float32."
             )
     if inputs.dtype != table.dtype:
         raise ConfigError(

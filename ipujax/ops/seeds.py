@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 
 _MOST = 2**64 - 1
@@ -82,15 +83,35 @@ def seed_words(where: str, seed: Any) -> jax.Array:
             _GENERATOR.next, jax.ShapeDtypeStruct((2,), jnp.uint32), _replica()
         )
         return words
-    array = jnp.asarray(seed)
-    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
-        array = jax.random.key_data(array)
-    if jnp.issubdtype(array.dtype, jnp.integer) and array.shape in ((), (2,)):
-        words = array.astype(jnp.uint32).reshape(-1)
-        return jnp.concatenate([jnp.zeros(1, jnp.uint32), words]) if array.shape == () else words
+    return words_of(f"ipu.ops.{where}", "seed", seed)
+
+
+def words_of(where: str, what: str, seed: Any) -> jax.Array:
+    """Two uint32 from a key of JAX, of any kind, an integer or two integers.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    number = whole_number(seed)
+    if number is not None and -(2**31) <= number <= _MOST:
+        high = number >> 32 if number > 0 else 0
+        return jnp.array([high, number & 0xFFFFFFFF], jnp.uint32)
+    # A list of numbers may have some beyond int32, which are none for JAX.
+    is_list = isinstance(seed, list | tuple) and all(isinstance(each, int) for each in seed)
+    made = array(where, what, np.asarray(seed) if is_list else seed)
+    is_key = jnp.issubdtype(made.dtype, jax.dtypes.prng_key)
+    if made.dtype == jnp.uint32 and made.shape == (4,):
+        made, is_key = jax.random.wrap_key_data(made, impl="rbg"), True
+    if is_key and made.shape == ():
+        data = jax.random.key_data(made)
+        return data if data.shape == (2,) else jax.random.bits(made, (2,), jnp.uint32)
+    if jnp.issubdtype(made.dtype, jnp.integer) and made.shape in ((), (2,)):
+        words = made.astype(jnp.uint32).reshape(-1)
+        return jnp.concatenate([jnp.zeros(1, jnp.uint32), words]) if made.shape == () else words
     raise ConfigError(
-        f"[ipu.ops.{where}] needs a seed that is a key of JAX, an integer or two of them; got "
-        f"{array.dtype} {list(array.shape)}. Pass jax.random.key(0)."
+        f"[{where}] needs {what} to be a key of JAX, an integer or two of them; got "
+        f"{made.dtype} {list(made.shape)}{f', {number}' if number is not None else ''}. "
+        "Pass jax.random.key(0)."
     )
 
 

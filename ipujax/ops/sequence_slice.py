@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -128,18 +129,20 @@ def sequence_slice_unpack(
         [2.0, 3.0, 1.0, 2.0]
     """
     where = "sequence_slice_unpack"
-    src = jnp.asarray(src)
-    if not isinstance(total_elements, int) or total_elements < 0:
+    src = array(f"ipu.ops.{where}", "src", src)
+    total = whole_number(total_elements)
+    if total is None or total < 0:
         raise ConfigError(
             f"[ipu.ops.{where}] needs total_elements of at least 0; got {total_elements!r}. Pass a "
             "number of rows."
         )
-    dst = jnp.zeros((total_elements, *src.shape[1:]), src.dtype)
+    dst = jnp.zeros((total, *src.shape[1:]), src.dtype)
     return _call(where, dst, src, num_elems, src_offsets, _ends(where, num_elems), True)
 
 
 def _numbers(where: str, name: str, value: Any) -> jax.Array:
-    numbers = jnp.asarray(value)
+    is_empty = isinstance(value, list | tuple) and not value
+    numbers = jnp.zeros(0, jnp.int32) if is_empty else array(f"ipu.ops.{where}", name, value)
     if numbers.ndim != 1 or not jnp.issubdtype(numbers.dtype, jnp.integer):
         raise ConfigError(
             f"[ipu.ops.{where}] needs {name} of shape [n], integers; got {numbers.dtype} "
@@ -165,7 +168,7 @@ def _ends(where: str, num_elems: Any) -> jax.Array:
 def _call(
     where: str, dst: Any, src: Any, num: Any, src_offsets: Any, dst_offsets: Any, zero_unused: bool
 ) -> jax.Array:
-    dst, src = jnp.asarray(dst), jnp.asarray(src)
+    dst, src = array(f"ipu.ops.{where}", "dst", dst), array(f"ipu.ops.{where}", "src", src)
     num = _numbers(where, "num_elems", num)
     src_offsets = _numbers(where, "src_offsets", src_offsets)
     dst_offsets = _numbers(where, "dst_offsets", dst_offsets)
@@ -185,4 +188,4 @@ def _call(
     rows = jnp.uint32(src.shape[0])
     num = jnp.minimum(num, rows - jnp.minimum(src_offsets, rows))
     num = jnp.where(dst_offsets >= jnp.uint32(2**31), 0, num)  # offsets that were negative
-    return _SLICE(dst, src, num, src_offsets, dst_offsets, zero_unused=zero_unused)
+    return _SLICE(dst, src, num, src_offsets, dst_offsets, zero_unused=bool(zero_unused))

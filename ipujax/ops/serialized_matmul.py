@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax import jax_compat
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 
+_WHERE = "ipu.ops.serialized_matmul"
 #: TensorFlow's names, and PopTorch's: which dimension of [m, k] x [k, n] is cut.
 _DIMENSIONS = {
     "a_columns": "m",
@@ -55,22 +58,23 @@ def serialized_matmul(
         >>> ipu.ops.serialized_matmul(a, b, 3, "a_rows_b_columns")[0].tolist()
         [6.0, 6.0]
     """
-    a, b = jnp.asarray(a), jnp.asarray(b)
+    a, b = array(_WHERE, "a", a), array(_WHERE, "b", b)
     _check_arrays(a, b, transpose_a, transpose_b)
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b
-    dimension = _DIMENSIONS.get(serialization_dimension)
+    known = isinstance(serialization_dimension, str)
+    dimension = _DIMENSIONS.get(serialization_dimension) if known else None
     if dimension is None:
         raise ConfigError(
-            f"[ipu.ops.serialized_matmul] needs a serialization_dimension of "
+            f"[{_WHERE}] needs a serialization_dimension of "
             f"{', '.join(_DIMENSIONS)}; got {serialization_dimension!r}. Use one of these names."
         )
     size = {"m": a.shape[-2], "k": a.shape[-1], "n": b.shape[-1]}[dimension]
-    factor = serialization_factor
-    if not isinstance(factor, int) or factor < 1 or size % factor:
+    factor = whole_number(serialization_factor)
+    if factor is None or factor < 1 or size % factor:
         raise ConfigError(
-            f"[ipu.ops.serialized_matmul] needs a serialization_factor that divides {size}, the "
-            f"size of {dimension} in [m, k] x [k, n]; got {factor!r}. Use a divisor."
+            f"[{_WHERE}] needs a serialization_factor that divides {size}, the "
+            f"size of {dimension} in [m, k] x [k, n]; got {serialization_factor!r}. Use a divisor."
         )
     if factor == 1:
         return a @ b
@@ -96,7 +100,7 @@ def _check_arrays(a: jax.Array, b: jax.Array, transpose_a: bool, transpose_b: bo
 def _parts(x: jax.Array, axis: int, factor: int) -> jax.Array:
     """[..., factor * size, ...] -> [factor, ..., size, ...]."""
     axis += x.ndim
-    split = x.reshape(*x.shape[:axis], factor, -1, *x.shape[axis + 1 :])
+    split = x.reshape(*x.shape[:axis], factor, x.shape[axis] // factor, *x.shape[axis + 1 :])
     return jnp.moveaxis(split, axis, 0)
 
 
@@ -104,7 +108,9 @@ def _joined(parts: jax.Array, axis: int) -> jax.Array:
     """The inverse of `_parts`."""
     axis += parts.ndim - 1
     moved = jnp.moveaxis(parts, 0, axis)
-    return moved.reshape(*moved.shape[:axis], -1, *moved.shape[axis + 2 :])
+    return moved.reshape(
+        *moved.shape[:axis], moved.shape[axis] * moved.shape[axis + 1], *moved.shape[axis + 2 :]
+    )
 
 
 def _summed(a: jax.Array, b: jax.Array, keep_precision: bool) -> jax.Array:
@@ -114,5 +120,5 @@ def _summed(a: jax.Array, b: jax.Array, keep_precision: bool) -> jax.Array:
         return total + jnp.matmul(*parts, preferred_element_type=wide), None
 
     shape = jax.eval_shape(jnp.matmul, a[0], b[0]).shape
-    total, _ = lax.scan(add, jnp.zeros(shape, wide), (a, b))
+    total, _ = lax.scan(add, jax_compat.varying_like(jnp.zeros(shape, wide), a, b), (a, b))
     return total.astype(a.dtype)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, dimension
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -36,7 +37,7 @@ def sort(x: Any, axis: int = -1) -> jax.Array:
         >>> ipu.ops.sort(jnp.array([3.0, 1.0, 2.0])).tolist()
         [1.0, 2.0, 3.0]
     """
-    x = _checked("sort", jnp.asarray(x), axis)
+    x, axis = _checked("sort", array("ipu.ops.sort", "x", x), axis)
     return jnp.moveaxis(_SORT(jnp.moveaxis(x, axis, -1)), -1, axis) if x.size else x
 
 
@@ -58,28 +59,34 @@ def sort_key_value(keys: Any, values: Any, axis: int = -1) -> jax.Array:
         >>> ipu.ops.sort_key_value(jnp.array([3, 1, 2]), jnp.array([30, 10, 20])).tolist()
         [10, 20, 30]
     """
-    keys, values = jnp.asarray(keys), jnp.asarray(values)
+    where = "ipu.ops.sort_key_value"
+    keys, values = array(where, "keys", keys), array(where, "values", values)
     if keys.shape != values.shape:
         raise ConfigError(
             f"[ipu.ops.sort_key_value] needs keys and values of one shape; got {list(keys.shape)} "
             f"and {list(values.shape)}. Broadcast them."
         )
-    keys, _ = (_checked("sort_key_value", each, axis) for each in (keys, values))
+    for each in (keys, values):
+        _, number = _checked("sort_key_value", each, axis)
     if not keys.size:
         return values
-    made = _SORT_KEY_VALUE(jnp.moveaxis(keys, axis, -1), jnp.moveaxis(values, axis, -1))
-    return jnp.moveaxis(made, -1, axis)
+    made = _SORT_KEY_VALUE(jnp.moveaxis(keys, number, -1), jnp.moveaxis(values, number, -1))
+    return jnp.moveaxis(made, -1, number)
 
 
-def _checked(where: str, x: jax.Array, axis: int) -> jax.Array:
+def _checked(where: str, x: jax.Array, axis: Any) -> tuple[jax.Array, int]:
+    """The array, and the number of the dimension."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise ConfigError(
             f"[ipu.ops.{where}] needs arrays that are not complex; got {x.dtype} {list(x.shape)}. "
             "Sort their real parts or absolute values."
         )
-    if not -x.ndim <= axis < x.ndim:
+    number = dimension(axis, x.ndim)
+    if number is None:
+        bounds = f"Pass one from {-x.ndim} to {x.ndim - 1}"
+        advice = bounds if x.ndim else "Pass an array of rank 1 or more"
         raise ConfigError(
             f"[ipu.ops.{where}] needs an axis of the array; got {axis} for {x.dtype} "
-            f"{list(x.shape)}. Pass one from {-x.ndim} to {x.ndim - 1}."
+            f"{list(x.shape)}. {advice}."
         )
-    return x
+    return x, number

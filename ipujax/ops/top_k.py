@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -20,7 +21,11 @@ def _plain(x: jax.Array, *, k: int, largest: bool, order: str) -> tuple[jax.Arra
         values, found = lax.top_k(x, k)
         found = found.astype(jnp.int32)
     else:
-        values, found = (each[..., :k] for each in lax.sort((x, where), num_keys=1))
+        is_float = jnp.issubdtype(x.dtype, jnp.floating)
+        is_plus_zero = (x == 0) & ~jnp.signbit(x) if is_float else jnp.zeros_like(x, bool)
+        values, _, found = (
+            each[..., :k] for each in lax.sort((x, is_plus_zero, where), num_keys=2)
+        )
     if order != "none" and (order == "descending") != largest:
         values, found = values[..., ::-1], found[..., ::-1]
     return values, found
@@ -34,8 +39,8 @@ def top_k(
 ) -> tuple[jax.Array, jax.Array]:
     """The k largest (or smallest) elements of the last dimension, and their indices.
 
-    NaN is the largest. Of equal elements the one with the lower index is selected. The best come
-    first; in the other order all is reversed. Differentiable in x.
+    NaN is the largest, and -0 is below 0. Of equal elements the one with the lower index is
+    selected. The best come first; in the other order all is reversed. Differentiable in x.
 
     Args:
         x: [..., n], floats or integers of 32 bits or less.
@@ -45,7 +50,7 @@ def top_k(
     Returns:
         values [..., k] of x's dtype, and indices [..., k], int32.
     Raises:
-        ConfigError: k beyond n, no dimension, another order.
+        ConfigError: k beyond n, no dimension, another order, complex x.
 
     Source: `popops::topKWithPermutation`.
 
@@ -54,19 +59,24 @@ def top_k(
         >>> values.tolist(), where.tolist()
         ([2.0, 1.0], [2, 1])
     """
-    x = jnp.asarray(x)
+    x = array("ipu.ops.top_k", "x", x)
     if order not in _ORDERS:
         raise ConfigError(
             f"[ipu.ops.top_k] needs an order of {', '.join(_ORDERS)}; got {order!r}. Use one of "
             "these names."
         )
-    is_number = isinstance(k, int) and not isinstance(k, bool)
-    if x.ndim == 0 or not is_number or not 0 <= k <= x.shape[-1]:
+    count = whole_number(k)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        raise ConfigError(
+            f"[ipu.ops.top_k] needs x that is not complex; got {x.dtype} {list(x.shape)}. Select "
+            "from its real part or absolute values."
+        )
+    if x.ndim == 0 or count is None or not 0 <= count <= x.shape[-1]:
         raise ConfigError(
             f"[ipu.ops.top_k] needs k from 0 to the size of the last dimension; got {k!r} for "
             f"{x.dtype} {list(x.shape)}. Pass a smaller k."
         )
-    if k == 0 or x.size == 0:
-        shape = (*x.shape[:-1], k)
+    if count == 0 or x.size == 0:
+        shape = (*x.shape[:-1], count)
         return jnp.zeros(shape, x.dtype), jnp.zeros(shape, jnp.int32)
-    return _TOP_K(x, k=k, largest=bool(largest), order=order)
+    return _TOP_K(x, k=count, largest=bool(largest), order=order)

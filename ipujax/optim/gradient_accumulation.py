@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.arguments import whole_number
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import extended
 
@@ -60,7 +61,7 @@ def gradient_accumulation(
         [-2. -3.]
     """
     check_choice(WHERE, "reduction", reduction, REDUCTIONS, ConfigError)
-    check_num_micro_batches(WHERE, num_micro_batches)
+    num_micro_batches = check_num_micro_batches(WHERE, num_micro_batches)
     dtype_of = _dtype_function(dtype)
     inner = extended(WHERE, tx)
 
@@ -91,14 +92,19 @@ def gradient_accumulation(
     return inner._replace(init=init, update=update)
 
 
-def check_num_micro_batches(where: str, num_micro_batches: Any) -> None:
-    """Refuses what is not a number of micro-batches."""
-    is_number = isinstance(num_micro_batches, int) and not isinstance(num_micro_batches, bool)
-    if not is_number or num_micro_batches < 1:
+def check_num_micro_batches(where: str, num_micro_batches: Any) -> int:
+    """The number of micro-batches.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    number = whole_number(num_micro_batches)
+    if number is None or number < 1:
         raise ConfigError(
             f"[{where}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
             "Pass the number of micro-batches for each update."
         )
+    return number
 
 
 def _dtype_function(dtype: AccumulatorDtype) -> Callable[[Any], Any]:

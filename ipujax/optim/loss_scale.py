@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
+from ipujax.arguments import real_number
 from ipujax.errors import ConfigError
 from ipujax.optim.hyperparameters import (
     Declared,
@@ -117,7 +119,8 @@ def loss_scale(
         "decrease_factor": decrease_factor,
     }
     _check_options(**options, **({"scale": scale} if automatic else {}))
-    edge = bin_edge_location * float(jnp.finfo(dtype).max)
+    options = {name: float(value) for name, value in options.items()} | {"period": int(period)}
+    edge = options["bin_edge_location"] * float(jnp.finfo(dtype).max)
 
     def init(params: Any) -> LossScaleState:
         wide = jax.tree.map(_wide, params)
@@ -216,10 +219,10 @@ def _counts(grads: Any, edge: float) -> jax.Array:
 
 def _check_options(**options: Any) -> None:
     """Refuses options of the automatic scale that are out of their ranges."""
-    low, high = options["minimum"], options["maximum"]
+    low, high = (real_number(options[name]) for name in ("minimum", "maximum"))
     finite = float("inf")
     ranges: dict[str, tuple[str, Callable[[Any], bool]]] = {
-        "period": ("a whole number of at least 1", lambda x: isinstance(x, int) and x >= 1),
+        "period": ("a whole number of at least 1", lambda x: x >= 1 and x % 1 == 0),
         "bin_edge_location": ("a number from 0 to 1", lambda x: 0 <= x <= 1),
         "threshold_upper_count_proportion": ("a number from 0 to 1", lambda x: 0 <= x <= 1),
         "increase_factor": ("a finite number above 1", lambda x: 1 < x < finite),
@@ -230,8 +233,8 @@ def _check_options(**options: Any) -> None:
     }
     for name, value in options.items():
         what, contains = ranges[name]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        check_number(WHERE, name, value, what, is_number and contains(value))
+        number = math.nan if isinstance(value, bool) else real_number(value)
+        check_number(WHERE, name, value, what, not math.isnan(number) and contains(number))
 
 
 def _check_equal(fixed: list[float], num_variables: int) -> None:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
+from ipujax.arguments import whole_number
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import gradient_accumulation
 from ipujax.optim.hyperparameters import Values
@@ -121,6 +122,6 @@ def accumulating(
     """The optimizer, which acts on every `num_micro_batches`-th call only if there are several."""
     import optax
 
-    if num_micro_batches == 1 and isinstance(num_micro_batches, int):
+    if whole_number(num_micro_batches) == 1:
         return optax.with_extra_args_support(make())
     return gradient_accumulation(make(), num_micro_batches, accumulator_dtype)

@@ -97,7 +97,7 @@ def sgd(
         >>> print(updates)
         [-0.75 -1.5 ]
     """
-    check_num_micro_batches(WHERE, num_micro_batches)
+    num_micro_batches = check_num_micro_batches(WHERE, num_micro_batches)
     check_dtype(WHERE, "velocity_dtype", velocity_dtype)
     check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
     declared = Declared(

@@ -67,6 +67,7 @@ PYTHON_ROOMS = (
     "reporting",
 )
 PYTHON_SHARED = {
+    "arguments",
     "_poplar",
     "attached",
     "array_files",

@@ -253,8 +253,8 @@ REFUSED: dict[str, Refusal] = {
     "dropout-nan": (lambda: nn.dropout(X, KEY, rate=NAN), "needs a rate from 0 up to,", "rate=nan"),
     "dropout-seed": (
         lambda: nn.dropout(X, np.zeros(3, np.uint32)),
-        "needs a seed that is a key",
-        "uint32[3]",
+        "needs seed to be a key",
+        "uint32 [3]",
     ),
     "dropout-noise": (
         lambda: nn.dropout(X, KEY, noise_shape=(2, 6)),

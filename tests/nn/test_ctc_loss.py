@@ -184,9 +184,32 @@ def test_logits_that_are_not_finite_concern_their_sequence_alone() -> None:
     )
     wanted = [by_enumeration(logits[:, n], [1, 2], 0) for n in (0, 2)]
     np.testing.assert_allclose([losses[0], losses[2]], wanted, rtol=2e-6)
-    np.testing.assert_array_equal(losses[np.array([1, 3])], np.inf)
+    np.testing.assert_array_equal(losses[np.array([1, 3])], [np.nan, np.inf])
+    assert np.isnan(gradient[1]).all()
     assert np.isfinite(gradient[np.array([0, 2])]).all()
     assert not gradient[2, :, 0, 4].any()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("device", [jax.devices("ipu")[0], CPU], ids=["ipu", "cpu"])
+def test_what_is_not_a_number_is_not_an_impossible_alignment(wrong: float, device: Any) -> None:
+    """Behind the end of a sequence it counts for nothing."""
+    logits, labels, *_ = problem(6, 2, 5, 2)
+    lengths, counts = np.array([4, 6]), np.array([2, 1])
+    clean = np.array(logits)
+    logits[4:, 0] = wrong
+    logits[3, 1, 2] = wrong
+    with jax.default_device(device):
+
+        def loss(x: Any) -> Any:
+            found = ctc_loss(x, labels, lengths, counts)
+            return found.sum(), found
+
+        run = jax.jit(jax.grad(loss, has_aux=True))
+        (gradient, losses), (expected, finite) = run(logits), run(clean)
+    np.testing.assert_allclose(losses, [finite[0], np.nan], rtol=2e-6)
+    np.testing.assert_allclose(gradient[:, 0], expected[:, 0], atol=2e-6)
+    assert np.isnan(gradient[:, 1]).all()
 
 
 def test_all_blank() -> None:

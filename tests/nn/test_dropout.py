@@ -165,7 +165,7 @@ def test_sharded_masks_need_no_whole_array() -> None:
         (lambda: dropped(X, rate=float("nan")), "got rate=nan"),
         (lambda: dropped(X, noise_shape=(64, 2)), r"got noise_shape=\(64, 2\)"),
         (lambda: dropped(X, noise_shape=(64,)), r"got noise_shape=\(64,\)"),
-        (lambda: dropped(X, 3), r"got int32\[\]"),
+        (lambda: dropped(X, 0.5), r"got float32 \[\]"),
         (lambda: dropped(X.astype(int)), "float dtype; got int"),
     ],
 )

@@ -182,6 +182,19 @@ def test_top_k_of_special_numbers():
     np.testing.assert_array_equal(ipu.ops.top_k(x[:1], 1)[0], [1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_top_k_puts_minus_zero_below_zero(dtype):
+    for zeros in ([0.0, -0.0, 1.0, 0.0], [-0.0, 0.0, -1.0, -0.0]):
+        x = jnp.asarray(zeros, dtype)
+        total = [(value, np.copysign(1, value)) for value in zeros]
+        for largest in (True, False):
+            ranks = sorted(range(4), key=lambda k, t=total: t[k], reverse=largest)
+            select = lambda x, b=largest: ipu.ops.top_k(x, 4, largest=b)[1]  # noqa: E731
+            wanted = ranks if largest else ranks[::-1]
+            np.testing.assert_array_equal(jax.jit(select)(x), wanted)
+            np.testing.assert_array_equal(on_cpu(select, x), wanted)
+
+
 def test_top_k_gradient_and_batch():
     x = normal(4, 9)
     top = jax.jit(jax.vmap(lambda x: ipu.ops.top_k(x, 3)[0]))

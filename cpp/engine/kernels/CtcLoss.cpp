@@ -101,6 +101,8 @@ class CtcLoss final : public Kernel {
       s.step = C;
     }
     prepare(p, b, s, workspace);
+    if (std::any_of(s.emit, s.emit + s.steps * s.n, [](float x) { return std::isnan(x); }))
+      return spoil(loss, gradient, steps);
     const float total = forward(s);
     const bool possible = total > kLogZero / 2;
     *loss = possible ? -total : std::numeric_limits<float>::infinity();
@@ -118,6 +120,13 @@ class CtcLoss final : public Kernel {
       for (std::int64_t c = 0; c < C; ++c) to[c] = from[c] - most - log;
     }
     return logs;
+  }
+
+  /// The loss, and the gradient of the sequence's steps, of what is not a number.
+  void spoil(float* loss, float* gradient, std::int64_t steps) const {
+    *loss = std::numeric_limits<float>::quiet_NaN();
+    for (std::int64_t t = 0; with_gradient_ && t < T; ++t)
+      std::fill_n(gradient + t * B * C, C, t < steps ? *loss : 0.0f);
   }
 
   void differentiate(float* gradient, States& s, float total, std::int64_t counted) const {

@@ -312,6 +312,28 @@ def sharded(d: Draw, case: Case) -> Program:
     return same(of, operands, shardings=tuple(shardings), depth=int(derive))
 
 
+def shard_mapped(d: Draw, case: Case) -> Program:
+    """shard_map over two devices, with or without a check of what varies over them."""
+    samples = [case.draw(d.numbers()) for _ in range(REPLICAS)]
+    operands = tuple(np.stack(each) for each in zip(*samples, strict=True))
+    mesh = Mesh(np.array(jax.devices("ipu")[:REPLICAS]), ("d",))
+    checks, derive = d.chance(0.7), case.order > 0 and d.chance(0.5)
+    spec = PartitionSpec("d")
+
+    def of(f: Function) -> Function:
+        return gradient_of(case, f) if derive else f
+
+    def mapped(f: Function) -> Function:
+        def local(*operands: Any) -> Any:
+            return jax.tree.map(lambda y: y[None], of(f)(*(x[0] for x in operands)))
+
+        return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=checks)
+
+    shardings = (NamedSharding(mesh, spec),) * len(operands)
+    loop = _loop([0] * len(operands), REPLICAS)
+    return Program(mapped, lambda f: loop(of(f)), operands, shardings=shardings, depth=int(derive))
+
+
 def stage(d: Draw, case: Case) -> Program:
     """On the second IPU of a device; its operands come from the first one."""
     derive = case.order > 0 and d.chance(0.7)
@@ -399,6 +421,7 @@ MODES: tuple[tuple[Mode, int, int], ...] = (
     (scan, 0, 2),
     (pmap, 0, 2),
     (sharded, 0, 3),
+    (shard_mapped, 0, 2),
     (stage, 0, 2),
     (pipeline, 0, 2),
     (gradient, 1, 3),
