@@ -15,6 +15,8 @@
 #include "popx/RemoteBuffer.hpp"
 #include "popx/Scatter.hpp"
 
+using poplar::RemoteBuffer;
+
 namespace {
 
 void bindSlices(py::module_ m) {
