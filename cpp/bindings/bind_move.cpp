@@ -15,6 +15,8 @@
 #include "popx/RemoteBuffer.hpp"
 #include "popx/Scatter.hpp"
 
+using poplar::RemoteBuffer;
+
 namespace {
 
 void bindSlices(py::module_ m) {
@@ -140,13 +142,24 @@ void bindOthers(py::module_ m) {
       "graph"_a, "id"_a, "operands"_a, "dtypes"_a, "results"_a, "prog"_a, debugArg());
 }
 
+/// The overload of readEntry or writeEntry from one kind of memory to another.
+template <class From, class To>
+auto entryCopy(void (*copy)(Graph&, const From&, const To&, const Tensor&, Sequence&,
+                            const DebugContext&)) {
+  return copy;
+}
+
 void bindRemoteBuffers(py::module_ m) {
   m.def("copyRemoteBuffer", &popx::copyRemoteBuffer, "graph"_a, "src"_a, "dst"_a, "prog"_a,
         debugArg());
-  m.def("readEntry", &popx::readEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
-        debugArg());
-  m.def("writeEntry", &popx::writeEntry, "graph"_a, "src"_a, "dst"_a, "offset"_a, "prog"_a,
-        debugArg());
+  m.def("readEntry", entryCopy<RemoteBuffer, RemoteBuffer>(&popx::readEntry), "graph"_a, "src"_a,
+        "dst"_a, "offset"_a, "prog"_a, debugArg());
+  m.def("writeEntry", entryCopy<RemoteBuffer, RemoteBuffer>(&popx::writeEntry), "graph"_a, "src"_a,
+        "dst"_a, "offset"_a, "prog"_a, debugArg());
+  m.def("readEntry", entryCopy<RemoteBuffer, Tensor>(&popx::readEntry), "graph"_a, "src"_a, "dst"_a,
+        "offset"_a, "prog"_a, debugArg());
+  m.def("writeEntry", entryCopy<Tensor, RemoteBuffer>(&popx::writeEntry), "graph"_a, "src"_a,
+        "dst"_a, "offset"_a, "prog"_a, debugArg());
   m.def("withRepeats", &popx::withRepeats, "graph"_a, "buffer"_a, "repeats"_a, "handle"_a, "prog"_a,
         debugArg());
   m.def("fillFromHost", &popx::fillFromHost, "stream"_a, "buffer"_a, "prog"_a, debugArg());

@@ -31,7 +31,8 @@ struct link_error : poplar_error {
 struct graph_memory_allocation_error : poplar_error {
   using poplar_error::poplar_error;
   /// The profile of the program that does not fit: the model leaves none, so empty.
-  std::string getProfilePath() const { return {}; }
+  std::string profilePath;
+  std::string getProfilePath() const { return profilePath; }
 };
 struct graph_program_compilation_error : poplar_error {
   using poplar_error::poplar_error;
@@ -56,6 +57,8 @@ struct type_error : poplar_error {
 };
 struct index_error : poplar_error {
   using poplar_error::poplar_error;
+  index_error(const std::string& what, std::size_t index)
+      : poplar_error(what + ": " + std::to_string(index)) {}
 };
 struct tensor_io_state_error : poplar_error {
   using poplar_error::poplar_error;

@@ -29,18 +29,24 @@ void CollectiveBalancedHostRearrangement::undoRearrangeForCollective(
 
 CollectiveBalancedReorder::CollectiveBalancedReorder(poplar::Graph& graph, Tensor tensor,
                                                      unsigned replicationFactor,
-                                                     const poplar::DebugNameAndId& dnai)
+                                                     const poplar::DebugNameAndId& dnai,
+                                                     bool /*allowElementMap*/, unsigned grainSize)
     : graph_(graph), dnai_(dnai), shape_(tensor.shape()) {
   if (replicationFactor == 0)
     throw poplar::poplar_error(
         "[gcl::CollectiveBalancedReorder] needs at least one replica; got 0. Use the graph's "
         "replication factor.");
+  if (grainSize == 0)
+    throw poplar::poplar_error(
+        "[gcl::CollectiveBalancedReorder] needs grains of at least one element; got 0. Use 1 for "
+        "no grains.");
+  const std::size_t round = std::size_t{replicationFactor} * grainSize;
   host_.replicationFactor = replicationFactor;
   const auto mapping = graph.getTileMapping(tensor);
   for (const auto& regions : mapping) {
     std::size_t elements = 0;
     for (const Interval& region : regions) elements += region.size();
-    on_tile_.push_back((elements + replicationFactor - 1) / replicationFactor);
+    on_tile_.push_back((elements + round - 1) / round * grainSize);
     host_.totalElementsPerReplica += on_tile_.back();
   }
   // Element i of a tile goes to replica i / on_tile_, behind what the tiles before have there.

@@ -33,10 +33,12 @@ struct CollectiveBalancedHostRearrangement {
 /// allGatherCrossReplica takes, is then on the tiles that the tensor is on.
 class CollectiveBalancedReorder {
  public:
-  /// Of the mapping that `tensor` has now. Throws poplar_error for 0 replicas, and
-  /// invalid_tile_mapping for a tensor that is not mapped.
+  /// Of the mapping that `tensor` has now. Slices of a tile's elements are multiples of
+  /// `grainSize`; `allowElementMap` has no effect. Throws poplar_error for 0 replicas or a grain of
+  /// 0, and invalid_tile_mapping for a tensor that is not mapped.
   CollectiveBalancedReorder(poplar::Graph& graph, poplar::Tensor tensor, unsigned replicationFactor,
-                            const poplar::DebugNameAndId& dnai = {});
+                            const poplar::DebugNameAndId& dnai = {}, bool allowElementMap = false,
+                            unsigned grainSize = 1);
 
   /// [elements of one replica].
   poplar::Tensor createReplicaSlice(const poplar::Type& type);

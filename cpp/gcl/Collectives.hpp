@@ -13,7 +13,8 @@
 /// tensor stands for one array on each replica, and results are combined in the order of the
 /// replicas, so they are bitwise repeatable whatever the method. Options: "method" ("auto", the
 /// rings and "broadcast", see Method), "syncful.maxBroadcastSize"; they change the cost alone.
-/// Cost: the links of Links.hpp, by the methods of the GCL User Guide.
+/// Those that choose between GCL's implementations, such as "useSynclessCollectives", have no
+/// effect. Cost: the links of Links.hpp, by the methods of the GCL User Guide.
 namespace gcl {
 
 /// All members of a group get the combination of the members' data.
@@ -208,3 +209,5 @@ poplar::Tensor allReduceWithinReplica(poplar::Graph& graph, const poplar::Tensor
 poplar::Tensor concatChunks(Chunks chunks);
 
 }  // namespace gcl
+
+#include "gcl/NamesOfSdk2.hpp"  // templates that name the functions above

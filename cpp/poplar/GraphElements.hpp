@@ -12,11 +12,14 @@ struct ProgramNode;
 
 namespace poplar {
 
+/// What getId of a VertexRef gives.
+using vertex_id = unsigned;
+
 /// A set of vertices that run in parallel between two syncs.
 class ComputeSet {
  public:
   ComputeSet() = default;
-  explicit ComputeSet(unsigned id, std::shared_ptr<ipujax::engine::ProgramNode> steps = nullptr)
+  ComputeSet(unsigned id, std::shared_ptr<ipujax::engine::ProgramNode> steps = nullptr)
       : id_(id), steps_(std::move(steps)) {}
   unsigned getId() const { return id_; }
   /// For the library: a sequence of what its functions add to the set, beside the vertices.
@@ -33,7 +36,7 @@ class ComputeSet {
 class Function {
  public:
   Function() = default;
-  explicit Function(unsigned id) : id_(id) {}
+  Function(unsigned id) : id_(id) {}
   unsigned getId() const { return id_; }
   friend bool operator==(const Function& a, const Function& b) { return a.id_ == b.id_; }
   friend bool operator!=(const Function& a, const Function& b) { return a.id_ != b.id_; }

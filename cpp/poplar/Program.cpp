@@ -3,6 +3,7 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/ProgramNode.hpp"
+#include "engine/graph/RemoteCopy.hpp"
 #include "poplar/exceptions.hpp"
 
 namespace poplar::program {
@@ -63,7 +64,7 @@ ProgramNodePtr remoteNode(const RemoteBuffer& buffer, const Tensor& tensor, cons
   auto& graph = *tensor.graphImpl();
   const ipujax::engine::ViewPtr offsets = offset.valid() ? offset.view() : nullptr;
   ipujax::engine::appendRemoteCopy({graph, graph.system}, *node, buffer, tensor, offsets, to_remote,
-                                   debug);
+                                   ipujax::engine::Outside::kFail, debug);
   return node;
 }
 

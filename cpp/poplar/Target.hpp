@@ -41,6 +41,8 @@ class Target {
   static Target createCPUTarget(bool accurateHalf = false, unsigned numTiles = 1);
 
   TargetType getTargetType() const { return system_->type; }
+  /// For createIPUTarget.
+  OptionFlags getTargetOptions() const { return {}; }
   StringRef getTargetArchString() const { return machine().arch; }
   StringRef getTargetSystemString() const { return machine().name; }
   unsigned getNumIPUs() const { return system_->num_ipus; }

@@ -22,7 +22,7 @@ struct ConvParams {
     std::vector<bool> flip;
 
     InputTransform() = default;
-    explicit InputTransform(std::size_t size);
+    InputTransform(std::size_t size);
     InputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
                    std::vector<unsigned> dilation, std::vector<unsigned> paddingLower,
                    std::vector<unsigned> paddingUpper, std::vector<bool> flip);
@@ -49,7 +49,7 @@ struct ConvParams {
     std::vector<unsigned> paddingUpper;
 
     OutputTransform() = default;
-    explicit OutputTransform(std::size_t size);
+    OutputTransform(std::size_t size);
     OutputTransform(std::vector<unsigned> truncationLower, std::vector<unsigned> truncationUpper,
                     std::vector<unsigned> stride, std::vector<unsigned> paddingLower,
                     std::vector<unsigned> paddingUpper);

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <string>
 
+#include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/Map.hpp"
 #include "popops/internal/MapCodelet.hpp"
 #include "poputil/exceptions.hpp"
@@ -65,7 +66,12 @@ void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<
     throw poputil::poplibs_error(
         "[popops::mapInPlace] needs at least one tensor; got none. Pass the tensor to change "
         "first.");
-  mapWithOutput(graph, expr, ts, ts.front(), prog, debugContext, options);
+  std::vector<poplar::Type> types;
+  for (const auto& t : ts) types.push_back(t.elementType());
+  const poplar::Type made(internal::compileExpr({expr}, types).outputTypes().front());
+  const bool converts = made != types.front();
+  mapWithOutput(graph, converts ? expr::Cast(expr, types.front()) : expr, ts, ts.front(), prog,
+                debugContext, options);
 }
 
 void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,

@@ -30,7 +30,7 @@ poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const poplar::DebugContext& debugContext = {},
                    const poplar::OptionFlags& options = {});
 
-/// The same, with the result written to ts[0].
+/// The same, with the result written to ts[0], and converted to its type.
 void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                 const poplar::OptionFlags& options = {});

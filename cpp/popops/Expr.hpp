@@ -106,14 +106,14 @@ class Const : public Expr {
 
 class ConstHalf : public Const {
  public:
-  explicit ConstHalf(float x) : Const(poplar::HALF, x) {}
+  ConstHalf(float x) : Const(poplar::HALF, x) {}
 };
 inline ConstHalf operator""_half(long double x) { return ConstHalf(static_cast<float>(x)); }
 
 /// The n-th tensor handed to map, from 1.
 class PlaceHolder : public Expr {
  public:
-  explicit PlaceHolder(unsigned index);
+  PlaceHolder(unsigned index);
   unsigned getIndex() const { return static_cast<unsigned>(node_->immediate); }
   static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kPlaceHolder; }
 };
@@ -173,7 +173,7 @@ class TernaryOp : public Expr {
 #define POPOPS_EXPR(Name, Class, TYPE)                                                \
   class Class : public UnaryOp {                                                      \
    public:                                                                            \
-    explicit Class(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {}                  \
+    Class(const Expr& a) : UnaryOp(UnaryOpType::TYPE, a) {}                           \
     static bool isClassOf(const Node& node) { return isOp(node, UnaryOpType::TYPE); } \
   };
 #include "engine/expr/ElementwiseOps.def"

@@ -73,7 +73,7 @@ class TensorUseTracker {
     None
   };
 
-  explicit TensorUseTracker(unsigned numTiles);
+  TensorUseTracker(unsigned numTiles);
   TensorUseTracker(const TensorUseTracker& other);
   TensorUseTracker(TensorUseTracker&& other) noexcept;
   TensorUseTracker& operator=(const TensorUseTracker& other);

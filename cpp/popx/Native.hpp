@@ -5,6 +5,7 @@
 #include "engine/codelets/Compiler.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/Planning.hpp"
+#include "engine/graph/RemoteCopy.hpp"
 #include "engine/kernels/Copy.hpp"
 #include "engine/kernels/FftPlan.hpp"
 #include "engine/kernels/HostCallback.hpp"
@@ -55,6 +56,7 @@ using ipujax::engine::FloatOrder;
 using ipujax::engine::forEachRun;
 using ipujax::engine::HalfBehaviour;
 using ipujax::engine::makeNode;
+using ipujax::engine::Outside;
 using ipujax::engine::placementOf;
 using ipujax::engine::ProgramKind;
 using ipujax::engine::ProgramNode;

@@ -22,8 +22,18 @@ void addStream(ProgramKind kind, const poplar::DataStream& stream,
 void copyEntry(const poplar::Graph& graph, const poplar::RemoteBuffer& entries,
                const poplar::RemoteBuffer& one, const poplar::Tensor& offset, bool to_entry,
                poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
-  remote::checkEntry(entries, one, offset);
-  native::appendRemoteCopy(graph, prog, entries, one, offset, to_entry, debug);
+  remote::checkEntry(entries, "'" + one.handle() + "'", remote::sizeOf(one), one.elementType(),
+                     offset);
+  native::appendRemoteCopy(graph, prog, entries, one, offset, to_entry, native::Outside::kClamp,
+                           debug);
+}
+
+void copyEntry(const poplar::Graph& graph, const poplar::RemoteBuffer& entries,
+               const poplar::Tensor& one, const poplar::Tensor& offset, bool to_entry,
+               poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+  remote::checkEntry(entries, "a tensor", one.numElements(), one.elementType(), offset);
+  native::appendRemoteCopy(graph, prog, entries, one, offset, to_entry, native::Outside::kClamp,
+                           debug);
 }
 
 }  // namespace
@@ -47,6 +57,18 @@ void readEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
 void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                 const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  copyEntry(graph, dst, src, offset, true, prog, debugContext);
+}
+
+void readEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src, const poplar::Tensor& dst,
+               const poplar::Tensor& offset, poplar::program::Sequence& prog,
+               const poplar::DebugContext& debugContext) {
+  copyEntry(graph, src, dst, offset, false, prog, debugContext);
+}
+
+void writeEntry(poplar::Graph& graph, const poplar::Tensor& src, const poplar::RemoteBuffer& dst,
+                const poplar::Tensor& offset, poplar::program::Sequence& prog,
+                const poplar::DebugContext& debugContext) {
   copyEntry(graph, dst, src, offset, true, prog, debugContext);
 }
 

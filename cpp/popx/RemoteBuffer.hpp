@@ -14,12 +14,19 @@ void copyRemoteBuffer(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                       const poplar::RemoteBuffer& dst, poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {});
 
-/// Copies entry `offset` of `src` to `dst`, which has as many elements, through an IPU.
+/// Copies entry `offset` of `src` to `dst`, which has as many elements; to a buffer through an IPU.
+/// An offset outside is that of the nearest entry, unlike in program::Copy.
+void readEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src, const poplar::Tensor& dst,
+               const poplar::Tensor& offset, poplar::program::Sequence& prog,
+               const poplar::DebugContext& debugContext = {});
 void readEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
-/// Copies `src` to entry `offset` of `dst`, through an IPU.
+/// Copies `src` to entry `offset` of `dst`, which is found likewise.
+void writeEntry(poplar::Graph& graph, const poplar::Tensor& src, const poplar::RemoteBuffer& dst,
+                const poplar::Tensor& offset, poplar::program::Sequence& prog,
+                const poplar::DebugContext& debugContext = {});
 void writeEntry(poplar::Graph& graph, const poplar::RemoteBuffer& src,
                 const poplar::RemoteBuffer& dst, const poplar::Tensor& offset,
                 poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});

@@ -9,7 +9,7 @@
 #include "engine/FloatTraps.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/codelets/VertexState.hpp"
-#include "engine/graph/Emit.hpp"
+#include "engine/graph/RemoteCopy.hpp"
 #include "engine/verify/Verify.hpp"
 
 namespace ipujax::engine {
@@ -115,7 +115,8 @@ ProgramNodePtr remoteProgram(GraphImpl& graph, const std::string& name, const Vi
   auto program = std::make_shared<ProgramNode>();
   program->children.push_back(streamProgram(graph, name + ".entry", entry, true));
   if (to_remote) program->children.push_back(streamProgram(graph, name, row, true));
-  appendRemoteCopy({graph, graph.system}, *program, buffer, row, entry, to_remote, name);
+  appendRemoteCopy({graph, graph.system}, *program, buffer, row, entry, to_remote, Outside::kClamp,
+                   name);
   program->children.back()->step.cost = Cost();
   if (!to_remote) program->children.push_back(streamProgram(graph, name, row, false));
   return program;

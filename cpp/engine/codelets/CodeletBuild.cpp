@@ -127,12 +127,39 @@ void compileCounted(const std::string& source, const std::string& object,
   }
 }
 
+/// As for a host; or, where that does not compile, as for an IPU: its branches may have what the
+/// rest of the source needs.
+void compileFor(const std::string& text, const std::string& source, const std::string& object,
+                const std::string& flags) {
+  const auto compile_with = [&](const std::string& all) {
+    writeFile(source, text);
+    if (countsCycles(text))
+      compileCounted(source, object, all);
+    else
+      compileOne(source, object, all);
+  };
+  try {
+    return compile_with(flags);
+  } catch (const graph_program_compilation_error& for_hosts) {
+    if (!mayBeForIpu(text, flags)) throw;
+    try {
+      compile_with(flags + kForIpu);
+    } catch (const graph_program_compilation_error&) {
+      throw for_hosts;
+    }
+  }
+}
+
 /// See poplar/codelets/turns.h.
 const char* const kTakesTurns = " -fsanitize-coverage=trace-pc -DIPUJAX_WORKERS_WAIT=1";
 
 const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
 
 }  // namespace
+
+bool mayBeForIpu(const std::string& text, const std::string& flags) {
+  return text.find("__IPU__") != std::string::npos && flags.find("__IPU__") == std::string::npos;
+}
 
 bool countsCycles(const std::string& source) { return source.starts_with(kCounts); }
 
@@ -171,14 +198,9 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
   for (const std::string& text : sourcesOf(unit)) {
     const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
     const std::string object = source.string() + ".o";
-    writeFile(source, text);
     const bool waits = workersMayWait(text);
     take_turns |= waits;
-    const std::string all = waits ? flags + kTakesTurns : flags;
-    if (countsCycles(text))
-      compileCounted(source.string(), object, all);
-    else
-      compileOne(source.string(), object, all);
+    compileFor(text, source.string(), object, waits ? flags + kTakesTurns : flags);
     link.push_back(object);
   }
   if (take_turns) {

@@ -12,6 +12,11 @@ namespace ipujax::engine {
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const std::filesystem::path& result);
 
+/// The flags by which a source is compiled as for an IPU, and whether it may compile only with
+/// them: it names __IPU__, and its flags do not yet.
+inline constexpr const char* kForIpu = " -D__IPU__=1 -D__IPU_ARCH_VERSION__=2";
+bool mayBeForIpu(const std::string& text, const std::string& flags);
+
 /// Whether a source, or the first of a unit, is to count the issue slots that it takes.
 bool countsCycles(const std::string& source);
 /// A unit all sources of which count.

@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
+
 /// The file named in #include "..." or empty.
 std::string localInclude(const std::string& line) {
   const std::size_t hash = line.find_first_not_of(" \t");
@@ -62,18 +64,25 @@ class Inliner {
     return "#ifndef " + guard + "\n#define " + guard + "\n" + result + "\n#endif\n";
   }
 
-  /// Without the attributes for the code of supervisors and workers, which other compilers refuse,
-  /// and with fields of the IPU's size_t, which has 32 bits.
+  /// Elements of size_t, long and unsigned long have 32 bits on an IPU, and so in its tensors.
+  static std::string withNarrowFields(const std::string& line) {
+    static const std::regex kUnsigned(
+        R"(\b((?:Input|Output|InOut|Vector|VectorList)\s*<\s*(?:const\s+)?))"
+        R"((?:(?:std\s*::\s*|::\s*)?size_t|unsigned\s+long(?:\s+int)?)\s*(?=[,>]))");
+    static const std::regex kSigned(
+        R"(\b((?:Input|Output|InOut|Vector|VectorList)\s*<\s*(?:const\s+)?))"
+        R"((?:signed\s+)?long(?:\s+int)?\s*(?=[,>]))");
+    if (line.size() >= 1000 || (!has(line, "size_t") && !has(line, "long"))) return line;
+    return std::regex_replace(std::regex_replace(line, kUnsigned, "$1unsigned"), kSigned, "$1int");
+  }
+
+  /// Without the attribute for the code of supervisors and workers, which other compilers refuse.
   static std::string forHost(std::string line) {
     for (const char* context : {"target(\"supervisor\")", "target(\"worker\")"}) {
       for (std::size_t at; (at = line.find(context)) != std::string::npos;)
         line.replace(at, std::char_traits<char>::length(context), "unused");
     }
-    static const std::regex kField(
-        R"(\b(Input|Output|InOut|Vector|VectorList)(\s*<\s*)(?:std\s*::\s*)?size_t\b)");
-    if (line.size() < 1000 && line.find("size_t") != std::string::npos)
-      line = std::regex_replace(line, kField, "$1$2unsigned int");
-    return line;
+    return withNarrowFields(line);
   }
 
   std::set<std::string> open_;
@@ -106,8 +115,6 @@ std::string endedMacros(const std::string& text) {
   }
   return result;
 }
-
-bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
 
 /// What the prelude is told of a text: macros in its first lines. The first of these is read by
 /// CodeletBuild.cpp, too.

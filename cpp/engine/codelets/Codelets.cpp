@@ -50,7 +50,7 @@ std::string preprocessed(CodeletFile& file) {
   const TemporaryFolder folder;
   const std::string source = (folder / "codelets.cpp").string();
   const std::string result = (folder / "codelets.ii").string();
-  const std::string for_ipu = file.flags + " -D__IPU__=1 -D__IPU_ARCH_VERSION__=2";
+  const std::string for_ipu = file.flags + kForIpu;
   writeFile(source, file.text);
   const auto run = [&](const std::string& flags) {
     runCompiler(kAddCodelets, {"-E", source, "-o", result}, flags);
@@ -58,10 +58,7 @@ std::string preprocessed(CodeletFile& file) {
   try {
     run(file.flags);
   } catch (const graph_program_compilation_error& for_hosts) {
-    const auto names_ipu = [](const std::string& text) {
-      return text.find("__IPU__") != std::string::npos;
-    };
-    if (!names_ipu(file.text) || names_ipu(file.flags)) throw;
+    if (!mayBeForIpu(file.text, file.flags)) throw;
     try {
       run(for_ipu);
     } catch (const graph_program_compilation_error&) {

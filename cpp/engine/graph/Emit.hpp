@@ -44,13 +44,6 @@ struct StepSpec {
 void appendCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src, const ViewPtr& dst,
                 const DebugContext& debugContext);
 
-/// Appends the copy of entries `offsets` [k] of a remote buffer [repeats, n] to or from a tensor of
-/// k n elements; of the whole buffer where there are no offsets. One transfer, or two through an
-/// IPU where the tensor, too, is in the host's memory.
-void appendRemoteCopy(const GraphScope& graph, ProgramNode& sequence, const ViewPtr& buffer,
-                      const ViewPtr& tensor, const ViewPtr& offsets, bool to_remote,
-                      const DebugContext& debugContext);
-
 void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
           const DebugContext& debugContext);
 

@@ -1,14 +1,22 @@
 #include "engine/kernels/CopyWindows.hpp"
 
 #include <algorithm>
+#include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/LoopNest.hpp"
 
 namespace ipujax::engine {
 
+void Windows::fail(std::int64_t start, std::int64_t limit) {
+  throw application_runtime_error("[Copy] needs offsets from 0 to " + std::to_string(limit) +
+                                  ", of the entries that the remote buffer has; got " +
+                                  std::to_string(start) + ". Check what the offset is made of.");
+}
+
 Outside Windows::check(const StepCheck& step, const OperandCheck& large,
                        const OperandCheck& indices, const OperandCheck& small) {
-  step.integer("clamp", 0, 2);
+  step.integer("clamp", 0, 3);
   const auto& window = step.dimensions("window", large.rank());
   const auto& map = step.dimensions("map", large.rank());
   const auto& batching = step.integers("batching");

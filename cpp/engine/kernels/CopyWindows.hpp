@@ -18,6 +18,7 @@ enum class Outside : std::uint8_t {
   kSkip,   ///< it is left out
   kClamp,  ///< its start indices are clamped so that it lies inside
   kWrap,   ///< it goes on at the start of a dimension; see WrappedCopyKernel
+  kFail,   ///< it ends the run with application_runtime_error
 };
 inline Outside outsideOf(const Attributes& attributes) {
   return static_cast<Outside>(attributes.integer("clamp"));
@@ -107,9 +108,11 @@ class Windows {
     std::int64_t number;  ///< start numbers per index
   };
 
+  [[noreturn]] static void fail(std::int64_t start, std::int64_t limit);
   /// Windows that wrap are of one element along each index's dimension here.
   std::int64_t placed(std::int64_t start, std::int64_t limit) const {
     if (outside_ == Outside::kWrap) return wrapped(start, limit + 1);
+    if (outside_ == Outside::kFail && (start < 0 || start > limit)) fail(start, limit);
     return std::clamp<std::int64_t>(start, 0, limit);
   }
 

@@ -1,6 +1,7 @@
 #include "gcl/internal/Options.hpp"
 
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "poplar/exceptions.hpp"
@@ -22,13 +23,18 @@ constexpr Method kMethods[] = {Method::kAuto,
                                "'. Set it so, or leave it out.");
 }
 
+template <class Names, class NameOf>
+std::string listOf(const Names& names, const NameOf& name) {
+  std::string list;
+  for (const auto& each : names) list += (list.empty() ? "" : ", ") + name(each);
+  return list;
+}
+
 Method methodOf(const std::string& name, const std::string& value) {
-  std::string known;
-  for (const Method method : kMethods) {
+  for (const Method method : kMethods)
     if (value == nameOf(method)) return method;
-    known += std::string(known.empty() ? "" : ", ") + nameOf(method);
-  }
-  refuse(name, value, "one of " + known);
+  refuse(name, value,
+         "one of " + listOf(kMethods, [](Method m) { return std::string(nameOf(m)); }));
 }
 
 std::uint64_t bytesOf(const std::string& name, const std::string& value) {
@@ -39,12 +45,24 @@ std::uint64_t bytesOf(const std::string& name, const std::string& value) {
   return bytes;
 }
 
-/// Options that change how GCL lays out its code on tiles, which the model does not distinguish.
-const std::set<std::string>& layouts() {
-  static const std::set<std::string> names{"syncful.useOptimisedLayout",
-                                           "syncful.useForwardingToSupportStridedGroups",
-                                           "useReplicatedImplementation"};
-  return names;
+/// Options that choose between implementations of GCL which the model does not distinguish, and
+/// their values; any where there are none. Source: GCL's API reference of SDK 2.4 to 3.3.
+using Values = std::set<std::string>;
+const std::map<std::string, Values>& withoutEffect() {
+  static const Values yes_or_no{"true", "false", "auto"};
+  static const std::map<std::string, Values> options{
+      {"collectiveImplementation", {}},
+      {"link", {"auto-link", "ipu-link", "gw-link"}},
+      {"syncful.allToAll", {}},
+      {"syncful.useForwardingToSupportStridedGroups", yes_or_no},
+      {"syncful.useOptimisedLayout", yes_or_no},
+      {"topology",
+       {"auto", "rung-ring-2", "rung-ring-4", "rung-ring-8", "ring-on-line", "peripheral-ring"}},
+      {"useGclCollectives", yes_or_no},
+      {"useReplicatedImplementation", yes_or_no},
+      {"useSynclessCollectives",
+       {"true", "false", "auto", "hybrid", "Syncless", "Syncful", "Hybrid"}}};
+  return options;
 }
 
 }  // namespace
@@ -76,15 +94,17 @@ Options Options::read(const poplar::OptionFlags& options) {
       result.method = methodOf(name, value);
     } else if (name == "syncful.maxBroadcastSize") {
       result.max_broadcast_bytes = bytesOf(name, value);
-    } else if (layouts().contains(name)) {
-      if (value != "true" && value != "false" && value != "auto") {
-        refuse(name, value, "true, false or auto");
-      }
+    } else if (name == "maxBytesPerTile") {
+      bytesOf(name, value);
+    } else if (const auto found = withoutEffect().find(name); found != withoutEffect().end()) {
+      const Values& values = found->second;
+      if (!values.empty() && !values.contains(value))
+        refuse(name, value, "one of " + listOf(values, [](const auto& v) { return v; }));
     } else {
       throw poplar::invalid_option(
           "[gcl] needs options it knows; got '" + name +
-          "'. Known are method, syncful.maxBroadcastSize, syncful.useOptimisedLayout, "
-          "syncful.useForwardingToSupportStridedGroups and useReplicatedImplementation.");
+          "'. Known are method, syncful.maxBroadcastSize and, without effect, maxBytesPerTile, " +
+          listOf(withoutEffect(), [](const auto& option) { return option.first; }) + ".");
     }
   }
   return result;

@@ -58,7 +58,8 @@ const std::set<std::string>& truths() {
                                            "enableSingleInputReduce",
                                            "enableTransformsConvTable",
                                            "experimental.slicVmac16",
-                                           "disableSRForAMPVertices"};
+                                           "disableSRForAMPVertices",
+                                           "useAggressiveRegrouping"};
   return names;
 }
 

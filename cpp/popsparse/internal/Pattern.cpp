@@ -24,6 +24,7 @@ constexpr std::array kWithoutEffect = {
     "partitioner.forceBucketSpills",
     "partitioner.useActualWorkerSplitCosts",
     "enableStructuredRearrangements",
+    "planConstraints",
 };
 
 double shareOf(const char* where, const std::string& name, const std::string& value) {

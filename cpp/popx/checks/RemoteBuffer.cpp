@@ -28,14 +28,14 @@ void checkStream(const poplar::DataStream& stream, const poplar::RemoteBuffer& b
   }
 }
 
-void checkEntry(const poplar::RemoteBuffer& entries, const poplar::RemoteBuffer& one,
-                const poplar::Tensor& offset) {
-  if (entries.elementType() != one.elementType() || offset.numElements() != 1 ||
-      sizeOf(one) != entries.numElements()) {
+void checkEntry(const poplar::RemoteBuffer& entries, const std::string& name, std::size_t elements,
+                const poplar::Type& type, const poplar::Tensor& offset) {
+  if (entries.elementType() != type || offset.numElements() != 1 ||
+      elements != entries.numElements()) {
     throw poplar::poplar_error(
-        "[popx.RemoteBuffer] '" + one.handle() + "' needs the size and type of an entry of '" +
-        entries.handle() + "', and one offset; got " + std::to_string(sizeOf(one)) +
-        " elements and " + std::to_string(offset.numElements()) + " offsets. Use withRepeats.");
+        "[popx.RemoteBuffer] " + name + " needs the size and type of an entry of '" +
+        entries.handle() + "', and one offset; got " + std::to_string(elements) + " elements and " +
+        std::to_string(offset.numElements()) + " offsets. Use withRepeats.");
   }
 }
 

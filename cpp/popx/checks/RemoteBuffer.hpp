@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 
 #include "popx/RemoteBuffer.hpp"
 
@@ -13,9 +14,10 @@ std::size_t entrySize(const poplar::RemoteBuffer& buffer, std::size_t repeats);
 
 /// Throws unless the stream has the size and type of the buffer.
 void checkStream(const poplar::DataStream& stream, const poplar::RemoteBuffer& buffer);
-/// Throws unless `one` has the size and type of one entry, and there is one offset.
-void checkEntry(const poplar::RemoteBuffer& entries, const poplar::RemoteBuffer& one,
-                const poplar::Tensor& offset);
+/// Throws unless the size and type of what is copied, which `name` names, are those of one entry,
+/// and there is one offset.
+void checkEntry(const poplar::RemoteBuffer& entries, const std::string& name, std::size_t elements,
+                const poplar::Type& type, const poplar::Tensor& offset);
 /// Throws unless the buffers have one size and type.
 void checkSame(const poplar::RemoteBuffer& src, const poplar::RemoteBuffer& dst);
 

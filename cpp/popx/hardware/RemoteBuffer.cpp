@@ -45,6 +45,16 @@ Copy writeAll(Graph& graph, const Tensor& t, const RemoteBuffer& buffer,
   return Copy(entries, buffer, numbersOf(graph, buffer.getRepeats(), debug), debug);
 }
 
+/// The number of the entry nearest to an offset.
+Tensor nearest(Graph& graph, const RemoteBuffer& buffer, const Tensor& offset,
+               poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
+  const auto last = static_cast<unsigned>(buffer.getRepeats() - 1);
+  if (offset.elementType() == poplar::UNSIGNED_INT)
+    return mapOne(graph, expr::Min(expr::_1, expr::Const(last)), {offset}, prog, debug);
+  return mapOne(graph, expr::Clamp(expr::_1, expr::Const(0), expr::Const(static_cast<int>(last))),
+                {offset}, prog, debug);
+}
+
 }  // namespace
 
 void copyRemoteBuffer(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst,
@@ -72,21 +82,33 @@ void copyRemoteBuffer(Graph& graph, const RemoteBuffer& src, const RemoteBuffer&
   prog.add(popops::countedLoop(graph, remote::sizeOf(src) / piece, copyPiece, debugContext));
 }
 
+void readEntry(Graph& graph, const RemoteBuffer& src, const Tensor& dst, const Tensor& offset,
+               poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  remote::checkEntry(src, "a tensor", dst.numElements(), dst.elementType(), offset);
+  prog.add(Copy(src, dst, nearest(graph, src, offset, prog, debugContext), debugContext));
+}
+
 void readEntry(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst, const Tensor& offset,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
-  remote::checkEntry(src, dst, offset);
+  remote::checkEntry(src, "'" + dst.handle() + "'", remote::sizeOf(dst), dst.elementType(), offset);
   const Tensor entry = roomFor(graph, dst, debugContext);
-  prog.add(Copy(src, entry.flatten(), offset, debugContext));
+  readEntry(graph, src, entry.flatten(), offset, prog, debugContext);
   prog.add(writeAll(graph, entry, dst, debugContext));
+}
+
+void writeEntry(Graph& graph, const Tensor& src, const RemoteBuffer& dst, const Tensor& offset,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  remote::checkEntry(dst, "a tensor", src.numElements(), src.elementType(), offset);
+  prog.add(Copy(src, dst, nearest(graph, dst, offset, prog, debugContext), debugContext));
 }
 
 void writeEntry(Graph& graph, const RemoteBuffer& src, const RemoteBuffer& dst,
                 const Tensor& offset, poplar::program::Sequence& prog,
                 const poplar::DebugContext& debugContext) {
-  remote::checkEntry(dst, src, offset);
+  remote::checkEntry(dst, "'" + src.handle() + "'", remote::sizeOf(src), src.elementType(), offset);
   const Tensor entry = roomFor(graph, src, debugContext);
   prog.add(readAll(graph, src, entry, debugContext));
-  prog.add(Copy(entry.flatten(), dst, offset, debugContext));
+  writeEntry(graph, entry.flatten(), dst, offset, prog, debugContext);
 }
 
 RemoteBuffer withRepeats(Graph& graph, const RemoteBuffer& buffer, std::size_t repeats,

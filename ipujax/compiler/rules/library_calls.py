@@ -48,7 +48,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "permutationOfPivots": ("codelets/Lu.cpp",),
     "qr": ("codelets/Qr.cpp",),
     "qrWithPivots": ("codelets/Qr.cpp",),
-    "readEntry": ("poplar.program.Copy",),
+    "readEntry": ("poplar.program.Copy", "popops.map"),
     "reduce": ("popops.map",),
     "reduceScatter": ("gcl.reduceScatterCrossReplica", *_BETWEEN_REPLICAS, "popops.map"),
     "reduceWindow": ("poplar.program.Copy", "popops.map"),
@@ -66,7 +66,7 @@ HARDWARE: Mapping[str, tuple[str, ...] | str] = {
     "tridiagonal": ("codelets/Hermitian.cpp",),
     "tridiagonalSolve": ("codelets/Triangular.cpp",),
     "withRepeats": ("poplar.program.Copy",),
-    "writeEntry": ("poplar.program.Copy",),
+    "writeEntry": ("poplar.program.Copy", "popops.map"),
 }
 
 

@@ -64,7 +64,7 @@ def read_entry(builder: Builder, op: Op) -> Sequence[Variable]:
         ipu.popx.readEntry(builder.graph, stack, entry, index, builder.program, debug)
         return [entry]
     tensor = builder.variable(builder.stored_types[result.dtype], result.shape, debug)
-    builder.program.add(ipu.poplar.program.Copy(stack, tensor, index, debug))
+    ipu.popx.readEntry(builder.graph, stack, tensor, index, builder.program, debug)
     return [from_stored(builder, tensor, result.dtype, debug)]
 
 
@@ -82,5 +82,5 @@ def write_entry(builder: Builder, op: Op) -> Sequence[Variable]:
         ipu.popx.writeEntry(builder.graph, own, buffer, index, builder.program, debug)
     else:
         tensor = to_stored(builder, builder.tensor(entry), entry.dtype, debug)
-        builder.program.add(ipu.poplar.program.Copy(tensor, buffer, index, debug))
+        ipu.popx.writeEntry(builder.graph, tensor, buffer, index, builder.program, debug)
     return [buffer]

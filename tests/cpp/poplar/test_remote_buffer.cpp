@@ -140,6 +140,20 @@ TEST(copies_of_buffers_pass_through_an_ipu) {
   CHECK_EQ(read(engine, "stack", 0)[1], 5.0f);
 }
 
+TEST(entries_are_the_nearest_for_popx) {
+  Buffered b;
+  const Tensor beyond = b.graph.addConstant<int>(INT, {1}, 99);
+  b.graph.setTileMapping(beyond, 0);
+  popx::readEntry(b.graph, b.buffer, b.entry, beyond, b.prog);
+  const Tensor before = b.graph.addConstant<int>(INT, {1}, -5);
+  b.graph.setTileMapping(before, 0);
+  popx::writeEntry(b.graph, b.entry, b.buffer, before, b.prog);
+  Engine engine = b.start();
+  engine.copyToRemoteBuffer(std::vector<float>(kElements, 5.0f).data(), "stack", kRepeats - 1);
+  engine.run();
+  CHECK_EQ(read(engine, "stack", 0)[1], 5.0f);
+}
+
 TEST(bad_copies_and_buffers_are_refused) {
   Buffered b;
   CHECK_THROWS(Copy(b.entry, b.buffer), "4 entries of 6");

@@ -1,4 +1,5 @@
 // Collectives between the IPUs of a graph, and those of replicas under popops' names.
+#include <gcl/CollectiveBalancedReorder.hpp>
 #include <gcl/Collectives.hpp>
 #include <popops/Collectives.hpp>
 #include <poputil/exceptions.hpp>
@@ -113,4 +114,83 @@ TEST(collectives_of_replicas_have_popops_names) {
   const auto each = graph.addVariable(FLOAT, {4, 2}, VariableMappingMethod::LINEAR);
   CHECK(popops::allToAllPersonalizedExchange(graph, each, prog).shape() == each.shape());
   CHECK_THROWS(popops::replicatedReduceScatter(graph, each, add, prog), "rank 1");
+}
+
+TEST(collectives_of_replicas_have_their_names_of_sdk_2) {
+  const auto device = Fixture::modelOf(2, 4);
+  Graph graph(device.getTarget(), replication_factor(4));
+  program::Sequence prog;
+  const auto t = graph.addVariable(FLOAT, {4, 2}, VariableMappingMethod::LINEAR);
+  graph.createHostWrite("t", t);
+  const gcl::CommGroup pairs(gcl::CommGroupType::CONSECUTIVE, 2);
+  const OptionFlags options{{"useReplicatedImplementation", "true"}};
+  const auto give = [&](const char* name, const Tensor& made) {
+    const auto out = graph.clone(made);
+    prog.add(program::Copy(made, out));
+    graph.createHostRead(name, out);
+  };
+  give("sum", gcl::allReduce(graph, t, popops::Operation::ADD, prog, {"sum"}, options));
+  give("pairs", gcl::allReduce(graph, t, CollectiveOperator::ADD, prog, pairs));
+  give("parts", gcl::reduceScatter(graph, t.flatten(), CollectiveOperator::MAX, prog));
+  give("all", gcl::allGather(graph, t, prog, {"all"}, options));
+  give("exchanged", gcl::allToAll(graph, t, prog, {"exchange"}, options));
+  const auto most = graph.clone(t);
+  gcl::allReduceToDestination(graph, t, most, popops::Operation::MAX, prog);
+  give("most", most);
+  gcl::allReduceInPlace(graph, t, CollectiveOperator::MUL, prog, pairs);
+  give("product", t);
+  Engine engine(graph, prog);
+  engine.load(device);
+  std::vector<float> values(32);  // of replica r: r + 1 plus i / 8
+  for (std::size_t i = 0; i < 32; ++i) values[i] = 1 + i / 8 + (i % 8) / 8.0f;
+  engine.writeTensor("t", values.data(), values.data() + 32);
+  engine.run();
+  const auto got = [&](const char* name, std::size_t n) {
+    std::vector<float> read(n);
+    engine.readTensor(name, read.data(), read.data() + n);
+    return read;
+  };
+  CHECK_EQ(got("sum", 32)[9], 10 + 4 / 8.0f);
+  CHECK_EQ(got("pairs", 32)[17], 7 + 2 / 8.0f);
+  CHECK_EQ(got("parts", 8)[3], 4 + 3 / 8.0f);
+  CHECK_EQ(got("all", 128)[32 + 8], 2.0f);
+  CHECK_EQ(got("exchanged", 32)[8 + 2], 2 + 2 / 8.0f);
+  CHECK_EQ(got("most", 32)[5], 4 + 5 / 8.0f);
+  CHECK_EQ(got("product", 32)[24], 12.0f);
+}
+
+TEST(options_of_gcl_are_those_of_its_versions) {
+  const auto device = Fixture::modelOf(2, 4);
+  Graph graph(device.getTarget(), replication_factor(4));
+  program::Sequence prog;
+  const auto t = graph.addVariable(FLOAT, {8}, VariableMappingMethod::LINEAR);
+  const auto reduce = [&](const OptionFlags& options) {
+    gcl::allReduceInPlaceCrossReplica(graph, t, CollectiveOperator::ADD, prog, {"sum"}, options);
+  };
+  reduce({{"useSynclessCollectives", "hybrid"}, {"maxBytesPerTile", "35000"}});
+  reduce({{"topology", "ring-on-line"}, {"link", "ipu-link"}, {"syncful.allToAll", "drop_off"}});
+  CHECK_THROWS(reduce({{"topology", "star"}}), "one of auto, peripheral-ring");
+  CHECK_THROWS(reduce({{"maxBytesPerTile", "many"}}), "a number");
+  CHECK_THROWS(reduce({{"fast", "true"}}), "without effect, maxBytesPerTile");
+}
+
+TEST(slices_of_replicas_keep_their_grains) {
+  Fixture f(3);
+  const auto t = f.graph.addVariable(FLOAT, {13});
+  f.graph.setTileMapping(t.slice(0, 9), 0);
+  f.graph.setTileMapping(t.slice(9, 13), 2);
+  gcl::CollectiveBalancedReorder reorder(f.graph, t, 2, {"t"}, false, 4);
+  const auto slice = reorder.createReplicaSlice(HALF);
+  CHECK_EQ(slice.numElements(), 8U + 4U);  // of 9 elements in grains of 4, and of 4
+  const auto mapping = f.graph.getTileMapping(slice);
+  CHECK_EQ(mapping[0][0].size(), 8U);
+  CHECK_EQ(mapping[2][0].size(), 4U);
+  const auto rearrange = reorder.getHostRearrangement();
+  std::vector<float> values(13), slices(24), back(13);
+  for (std::size_t i = 0; i < 13; ++i) values[i] = static_cast<float>(i);
+  const auto bytes = [](std::vector<float>& v) { return reinterpret_cast<char*>(v.data()); };
+  rearrange.rearrangeForCollective(bytes(values), bytes(slices), sizeof(float));
+  rearrange.undoRearrangeForCollective(bytes(slices), bytes(back), sizeof(float));
+  CHECK(back == values);
+  CHECK_THROWS(gcl::CollectiveBalancedReorder(f.graph, t, 2, {}, false, 0), "grains of at least");
 }

@@ -209,3 +209,12 @@ TEST(variances_and_deviations_are_converted_between_types) {
     CHECK(std::abs(got[12 + i] / variances[i] - 1) < 1e-4);
   }
 }
+
+TEST(a_map_in_place_converts_to_the_type_of_the_first_tensor) {
+  Fixture f;
+  const Tensor x = f.constant<float>({4}, {0.5f, -1.0f, 2.0f, 3.0f});
+  const Tensor out = f.graph.clone(x);
+  f.prog.add(Copy(x, out));
+  popops::mapInPlace(f.graph, pe::Cast(pe::_1 > pe::Const(1.0f), INT), {out}, f.prog);
+  CHECK(f.run<float>(out) == (std::vector<float>{0, 0, 1, 1}));
+}

@@ -8,9 +8,11 @@
 #include <poplar/IPUModel.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/ProfileValue.hpp>
+#include <poplin/ConvParams.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
+#include <poputil/TileMapping.hpp>
 #include <poputil/Util.hpp>
 #include <pvti/pvti.hpp>
 #include <sstream>
@@ -239,4 +241,28 @@ TEST(constants_of_another_kind_are_refused) {
   popops::checkTypes(UNSIGNED_INT, 1u);
   CHECK_THROWS(popops::checkTypes(INT, 1.0f), "needs a constant of the tensor's type, int");
   CHECK_THROWS(popops::checkTypes(INT, 1u), "got one of unsigned int");
+}
+
+TEST(numbers_are_taken_where_the_library_takes_them) {
+  const auto idOf = [](ComputeSet cs) { return cs.getId(); };
+  CHECK_EQ(idOf(7u), 7u);
+  const auto functionOf = [](Function f) { return f.getId(); };
+  CHECK_EQ(functionOf(3u), 3u);
+  poplin::ConvParams params(FLOAT, 1, {8, 8}, {3, 3}, 1, 1, 1);
+  params.inputTransform = 2;
+  params.outputTransform = 2;
+  CHECK_EQ(params.inputTransform.dilation.size(), 2u);
+  CHECK_EQ(params.outputTransform.stride.size(), 2u);
+  const poputil::TensorUseTracker tracker = 4u;
+  CHECK(tracker.empty());
+  const popops::expr::PlaceHolder second = 2u;
+  CHECK_EQ(second.getIndex(), 2u);
+  const popops::expr::ConstHalf half = 1.5f;
+  CHECK(half.getType() == HALF);
+  CHECK_EQ(std::string(index_error("dimension", 5).what()), "dimension: 5");
+  CHECK(graph_memory_allocation_error("too large").profilePath.empty());
+  const Target target = Fixture::modelOf(4, 2).getTarget();
+  CHECK_EQ(Target::createIPUTarget(2, target.getTargetArchString(), target.getTargetOptions())
+               .getNumIPUs(),
+           2u);
 }

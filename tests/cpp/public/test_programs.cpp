@@ -358,3 +358,28 @@ TEST(entries_of_remote_buffers_are_counted) {
     CHECK_THROWS(engine.copyFromRemoteBuffer("buffer", got.data(), beyond), count);
   }
 }
+
+TEST(copies_of_entries_beyond_the_last_end_the_run) {
+  for (const bool reads : {true, false}) {
+    Fixture f(8);
+    const auto buffer = f.graph.addRemoteBuffer("buffer", FLOAT, 4, 3);
+    const Tensor t = f.variable("t", {4});
+    const Tensor at = f.variable("at", {1}, INT);
+    f.graph.createHostWrite("set", at);
+    f.graph.createHostWrite("give", t);
+    f.prog.add(reads ? Copy(buffer, t, at) : Copy(t, buffer, at));
+    Engine engine(f.graph, f.prog);
+    engine.load(f.device);
+    const std::vector<float> values{1, 2, 3, 4};
+    engine.copyToRemoteBuffer(values.data(), "buffer", 2);
+    engine.writeTensor("give", values.data(), values.data() + 4);
+    for (const int beyond : {3, -1}) {
+      engine.writeTensor("set", &beyond, &beyond + 1);
+      CHECK_THROWS(engine.run(), "offsets from 0 to 2");
+    }
+    const int last = 2;
+    engine.writeTensor("set", &last, &last + 1);
+    engine.run();
+    CHECK(f.read(engine, "t", 4) == values);
+  }
+}

@@ -450,10 +450,20 @@ def qrWithPivots(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[list[poplar.Tensor]]: ...
+@typing.overload
 def readEntry(
     graph: poplar.Graph,
     src: poplar.RemoteBuffer,
     dst: poplar.RemoteBuffer,
+    offset: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
+@typing.overload
+def readEntry(
+    graph: poplar.Graph,
+    src: poplar.RemoteBuffer,
+    dst: poplar.Tensor,
     offset: poplar.Tensor,
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
@@ -613,9 +623,19 @@ def withRepeats(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> poplar.RemoteBuffer: ...
+@typing.overload
 def writeEntry(
     graph: poplar.Graph,
     src: poplar.RemoteBuffer,
+    dst: poplar.RemoteBuffer,
+    offset: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
+@typing.overload
+def writeEntry(
+    graph: poplar.Graph,
+    src: poplar.Tensor,
     dst: poplar.RemoteBuffer,
     offset: poplar.Tensor,
     prog: poplar.program.Sequence,
