@@ -110,6 +110,9 @@ MapFn rareLoops(unsigned scalars) {
                                : rareLoop<F, 0>;
 }
 
+MapFn powLoops(unsigned scalars) { return rareLoops<Power>(scalars); }
+MapFn remainderLoops(unsigned scalars) { return rareLoops<Remainder>(scalars); }
+
 float logGamma(float x) {
   int sign = 0;  // lgamma itself writes a global
   return ::lgammaf_r(x, &sign);

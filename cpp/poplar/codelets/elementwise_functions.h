@@ -26,6 +26,8 @@ FUNCTION(atan2Float,
   inline float atan2Float(float y, float x) { return std::atan2(y, x); })
 FUNCTION(powLoops,
   inline float powLoops(float x, float y) { return std::pow(x, y); })
+FUNCTION(remainderLoops,
+  inline float remainderLoops(float x, float y) { return std::fmod(x, y); })
 FUNCTION(withSign,
   inline float withSign(float x, float sign) { return std::copysign(x, sign); })
 FUNCTION(sigmoidFloat,
@@ -66,6 +68,13 @@ FUNCTION(minimumOf,
 FUNCTION(kBits,
   template <class T>
   constexpr int kBits = static_cast<int>(sizeof(T)) * 8;)
+FUNCTION(onesOf,
+  template <class U>
+  inline U onesOf(U x) {
+    U ones = 0;
+    for (; x != 0; x &= static_cast<U>(x - 1)) ++ones;
+    return ones;
+  })
 FUNCTION(leadingZeros,
   template <class T>
   inline int leadingZeros(T x) {

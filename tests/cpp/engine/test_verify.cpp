@@ -279,7 +279,7 @@ TEST(windows_that_wrap_fit_their_array) {
   };
   slice([](engine::StepDesc&) {});
   using engine::StepDesc;
-  CHECK_THROWS(slice([](StepDesc& s) { s.attributes.set("clamp", std::int64_t{3}); }), "clamp");
+  CHECK_THROWS(slice([](StepDesc& s) { s.attributes.set("clamp", std::int64_t{4}); }), "clamp");
   CHECK_THROWS(slice([](StepDesc& s) { s.operands[0].shape = {2, 4}; }), "fits the array");
   CHECK_THROWS(slice([](StepDesc& s) {
                  s.attributes.set("window", Integers{1}).set("sizes", Integers{1, 4});
