@@ -79,7 +79,7 @@ class DeviceOptions:
     )
     ipus_per_device: int = option(
         1,
-        "Number of IPUs in one JAX device: a power of two.",
+        "Number of IPUs in one JAX device.",
         "JAX_IPU_IPUS_PER_DEVICE",
         bounds=(1, MAX_IPUS_PER_DEVICE),
     )
@@ -101,7 +101,7 @@ class DeviceOptions:
     )
     auto_round_num_ipus: bool = option(
         False,
-        "Round num_ipus and ipus_per_device up to powers of two; the other IPUs are idle.",
+        "Round num_ipus up to powers of two; the other IPUs are idle.",
         "IPUJAX_AUTO_ROUND_NUM_IPUS",
     )
     selection_order: str = option(

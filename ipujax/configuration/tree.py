@@ -47,12 +47,11 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
         if self.device_ids:
             return [count for _, count in self.chosen]
         if self.num_ipus:
-            return [self._rounded(count) for count in numbers(self.num_ipus)]
+            return [
+                rounded_up(n) if self.auto_round_num_ipus else n for n in numbers(self.num_ipus)
+            ]
         count = len(numbers(self.visible_devices)) or self.device_count
-        return [self._rounded(self.ipus_per_device)] * count
-
-    def _rounded(self, num_ipus: int) -> int:
-        return rounded_up(num_ipus) if self.auto_round_num_ipus else num_ipus
+        return [self.ipus_per_device] * count
 
     @property
     def chosen(self) -> list[tuple[int, int]]:
@@ -60,7 +59,7 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
         if self.device_ids:
             known = groups(self.num_ipus_in_host)
             return [known[each] for each in numbers(self.device_ids) if each < len(known)]
-        count = self._rounded(self.ipus_per_device)
+        count = self.ipus_per_device
         return [(each * count, count) for each in numbers(self.visible_devices)]
 
     @property
@@ -70,7 +69,8 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
             return [first for first, _ in self.chosen]
         firsts, free = [], 0
         for count in self.ipus:
-            firsts.append(-(-free // count) * count)
+            aligned = count & (count - 1) == 0
+            firsts.append(-(-free // count) * count if aligned else free)
             free = firsts[-1] + count
         return firsts
 
