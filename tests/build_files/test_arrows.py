@@ -68,6 +68,7 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "arguments",
+    "interrupts",
     "_poplar",
     "attached",
     "array_files",

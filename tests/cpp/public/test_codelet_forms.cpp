@@ -410,33 +410,6 @@ TEST(what_an_edge_points_to_is_its_vector) {
   CHECK(f.run(out) == (std::vector<float>{8, 10, 10}));
 }
 
-TEST(fields_of_size_t_have_the_32_bits_of_an_ipu) {
-  Fixture f;
-  add(f, R"src(
-#include <poplar/Vertex.hpp>
-#include <vector>
-    class Counts : public poplar::Vertex {
-     public:
-      poplar::Input<size_t> n;
-      poplar::Input<poplar::Vector<std::size_t, poplar::VectorLayout::ONE_PTR>> in;
-      poplar::Vector<poplar::Input<poplar::Vector<size_t>>> rows;
-      poplar::Output<poplar::Vector<std::size_t>> out;
-      bool compute() {
-        std::vector<size_t> sums(2);
-        for (size_t i = 0; i < n; ++i) sums[0] += in[i];
-        for (size_t i = 0; i < rows.size(); ++i) sums[1] += rows[i][0] * rows[i].size();
-        for (size_t i = 0; i < out.size(); ++i) out[i] = sums[i];
-        return true;
-      }
-    };
-)src");
-  const Tensor n = f.constant<unsigned>({}, {3});
-  const Tensor in = f.constant<unsigned>({4}, {1, 20, 300, 4000});
-  const Tensor rows = f.constant<unsigned>({2, 3}, {1, 0, 0, 2, 0, 0});
-  CHECK((run<unsigned>(f, "Counts", {{"n", n}, {"in", in}, {"rows", rows}}, 2) ==
-         std::vector<unsigned>{321, 9}));
-}
-
 TEST(edges_have_arrows) {
   Fixture f;
   add(f, R"src(
