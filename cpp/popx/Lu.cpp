@@ -26,7 +26,7 @@ poplar::Tensor permutationOfPivots(Graph& graph, const poplar::Tensor& pivots, s
   const double swaps = 48 * static_cast<double>(pivots.shape().back());
   return batch::emit(graph, "popx.permutationOfPivots", {{{pivots}, 1}},
                      {{batch::shapeOf(leading, {size}), 1, false, poplar::INT}}, {},
-                     batch::cost(graph, batch::elementsOf(leading), size, 1, 1, swaps, false), prog,
+                     batch::cost(graph, batch::elementsOf(leading), size, 1, 1, swaps, {}), prog,
                      {debugContext, "permutationOfPivots"})[0][0];
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct Output {
   std::vector<std::size_t> shape;
   unsigned rank = 2;
   bool complex = false;
-  poplar::Type type = poplar::FLOAT;
+  std::optional<poplar::Type> type = {};  ///< absent: the type of the first input
 };
 
 /// Adds the step; its results are spread over all tiles.
@@ -27,13 +28,18 @@ std::vector<Parts> emit(Graph& graph, const std::string& kernel, const std::vect
 
 /// The account of a factorisation that goes through `steps` dependent steps in each item. Matrices
 /// are spread over the tiles; each step broadcasts a column (or the like) to the tiles that share
-/// the matrix, then updates what is left. Our estimate: one multiply-add a cycle and worker.
+/// the matrix, then updates what is left. Our estimate: one multiply-add a cycle and worker, of
+/// doubles as many cycles as software arithmetic takes.
+struct Numbers {
+  poplar::Type type = poplar::FLOAT;
+  bool complex = false;
+};
 native::Cost cost(const Graph& graph, std::uint64_t items, std::uint64_t rows,
-                  std::uint64_t columns, double steps, double flops_per_item, bool complex);
+                  std::uint64_t columns, double steps, double flops_per_item, Numbers numbers);
 
 inline native::Cost cost(const Graph& graph, const Matrices& a, double steps,
                          double flops_per_item) {
-  return cost(graph, a.items, a.m, a.n, steps, flops_per_item, a.complex);
+  return cost(graph, a.items, a.m, a.n, steps, flops_per_item, {a.type, a.complex});
 }
 
 /// The dependent steps of a factorisation.

@@ -34,7 +34,7 @@ std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Part
       {{b[0].shape(), 2, right.complex}, batch::status(right)}, std::move(attributes),
       // Columns of B are independent; along n there is nothing to share.
       batch::cost(graph, right.items * std::max<std::uint64_t>(right.n, 1), right.m, 1, 1,
-                  8 * static_cast<double>(right.m), right.complex),
+                  8 * static_cast<double>(right.m), {right.type, right.complex}),
       prog, {debugContext, "tridiagonalSolve"});
 }
 

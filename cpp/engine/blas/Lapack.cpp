@@ -12,9 +12,6 @@
 namespace ipujax::engine::blas {
 namespace {
 
-template <class T>
-constexpr bool kComplex = std::is_same_v<T, Complex>;
-
 /// A Fortran routine of the library, looked up at its first call: one static a name. All arguments
 /// are pointers; each character argument adds its length at the end, as gfortran passes them.
 template <class>
@@ -32,38 +29,46 @@ int call(void* routine, const Args*... args) {
   return info;
 }
 
-#define IPUJAX_ROUTINE(name, real, imaginary)                                     \
-  template <class T>                                                              \
-  void* name##Routine() {                                                         \
-    static void* const found =                                                    \
-        openBlasSymbol(kComplex<T> ? "scipy_" imaginary "_" : "scipy_" real "_"); \
-    return found;                                                                 \
+/// LAPACK's name of a routine: a letter for T, then a stem, which for complex numbers may differ.
+template <class T>
+void* routineOf(const char* real, const char* imaginary) {
+  constexpr bool kDouble = sizeof(Real<T>) == sizeof(double);
+  const char letter = kIsComplex<T> ? (kDouble ? 'z' : 'c') : (kDouble ? 'd' : 's');
+  const std::string stem = kIsComplex<T> ? imaginary : real;
+  return openBlasSymbol(("scipy_" + (letter + stem) + "_").c_str());
+}
+
+#define IPUJAX_ROUTINE(name, real, imaginary)                   \
+  template <class T>                                            \
+  void* name##Routine() {                                       \
+    static void* const found = routineOf<T>(#real, #imaginary); \
+    return found;                                               \
   }
-IPUJAX_ROUTINE(potrf, "spotrf", "cpotrf")
-IPUJAX_ROUTINE(trsm, "strsm", "ctrsm")
-IPUJAX_ROUTINE(getrf, "sgetrf", "cgetrf")
-IPUJAX_ROUTINE(geqrf, "sgeqrf", "cgeqrf")
-IPUJAX_ROUTINE(geqp3, "sgeqp3", "cgeqp3")
-IPUJAX_ROUTINE(orgqr, "sorgqr", "cungqr")
-IPUJAX_ROUTINE(ormqr, "sormqr", "cunmqr")
-IPUJAX_ROUTINE(heevd, "ssyevd", "cheevd")
-IPUJAX_ROUTINE(hetrd, "ssytrd", "chetrd")
-IPUJAX_ROUTINE(geev, "sgeev", "cgeev")
-IPUJAX_ROUTINE(gees, "sgees", "cgees")
-IPUJAX_ROUTINE(gehrd, "sgehrd", "cgehrd")
-IPUJAX_ROUTINE(gesdd, "sgesdd", "cgesdd")
-IPUJAX_ROUTINE(gesvd, "sgesvd", "cgesvd")
-IPUJAX_ROUTINE(gtsv, "sgtsv", "cgtsv")
-IPUJAX_ROUTINE(lagtf, "slagtf", "slagtf")
-IPUJAX_ROUTINE(lagts, "slagts", "slagts")
+IPUJAX_ROUTINE(potrf, potrf, potrf)
+IPUJAX_ROUTINE(trsm, trsm, trsm)
+IPUJAX_ROUTINE(getrf, getrf, getrf)
+IPUJAX_ROUTINE(geqrf, geqrf, geqrf)
+IPUJAX_ROUTINE(geqp3, geqp3, geqp3)
+IPUJAX_ROUTINE(orgqr, orgqr, ungqr)
+IPUJAX_ROUTINE(ormqr, ormqr, unmqr)
+IPUJAX_ROUTINE(heevd, syevd, heevd)
+IPUJAX_ROUTINE(hetrd, sytrd, hetrd)
+IPUJAX_ROUTINE(geev, geev, geev)
+IPUJAX_ROUTINE(gees, gees, gees)
+IPUJAX_ROUTINE(gehrd, gehrd, gehrd)
+IPUJAX_ROUTINE(gesdd, gesdd, gesdd)
+IPUJAX_ROUTINE(gesvd, gesvd, gesvd)
+IPUJAX_ROUTINE(gtsv, gtsv, gtsv)
+IPUJAX_ROUTINE(lagtf, lagtf, lagtf)
+IPUJAX_ROUTINE(lagts, lagts, lagts)
 #undef IPUJAX_ROUTINE
 
 /// The size that a routine answers to lwork = -1. A float holds sizes up to 2^24 exactly; above
 /// that it may have been rounded down.
 template <class T>
 int sizeOf(T answer) {
-  const float size = std::real(answer);
-  return static_cast<int>(size < 16777216.0f ? size : std::nextafter(size, 2 * size));
+  const Real<T> size = std::real(answer);
+  return static_cast<int>(size < Real<T>(1 << 24) ? size : std::nextafter(size, 2 * size));
 }
 
 /// Runs `routine(work, lwork)` twice: asking for the size, then in earnest.
@@ -83,11 +88,11 @@ int atLeastOne(int n) { return std::max(1, n); }
 
 template <class T>
 bool allFinite(const T* a, std::int64_t count) {
-  const float* x = reinterpret_cast<const float*>(a);
-  const std::int64_t n = count * static_cast<std::int64_t>(sizeof(T) / sizeof(float));
-  float sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += x[i] * 0.0f;
-  return sum == 0.0f;
+  const auto* x = reinterpret_cast<const Real<T>*>(a);
+  const std::int64_t n = count * static_cast<std::int64_t>(sizeof(T) / sizeof(Real<T>));
+  Real<T> sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += x[i] * Real<T>(0);
+  return sum == Real<T>(0);
 }
 
 /// The same of one triangle: what stands in the other one must not matter.
@@ -103,11 +108,12 @@ bool triangleFinite(char uplo, int n, const T* a) {
 constexpr int kNotFinite = -4;  // JAX's own status for a matrix with NaN or infinity
 
 /// LAPACK keeps a conjugate pair of a real matrix as two real columns: x + iy and x - iy.
-void unpack(int n, const float* imaginary, const float* packed, Complex* vectors) {
+template <class T>
+void unpack(int n, const T* imaginary, const T* packed, Complex<T>* vectors) {
   for (int j = 0; j < n; ++j) {
-    const float* x = packed + std::int64_t{j} * n;
-    Complex* v = vectors + std::int64_t{j} * n;
-    if (imaginary[j] == 0.0f || j + 1 == n) {
+    const T* x = packed + std::int64_t{j} * n;
+    Complex<T>* v = vectors + std::int64_t{j} * n;
+    if (imaginary[j] == T(0) || j + 1 == n) {
       std::copy(x, x + n, v);
       continue;
     }
@@ -119,17 +125,17 @@ void unpack(int n, const float* imaginary, const float* packed, Complex* vectors
   }
 }
 
-int geevReal(int n, float* a, Complex* w, Complex* left, Complex* right) {
+template <class T>
+int geevReal(int n, T* a, Complex<T>* w, Complex<T>* left, Complex<T>* right) {
   const char jobs[2] = {left ? 'V' : 'N', right ? 'V' : 'N'};
   const std::int64_t square = std::int64_t{n} * n;
   Workspace workspace;
-  auto* memory = workspace.get<float>(2 * n + 2 * square);
-  float* wr = memory;
-  float* wi = memory + n;
-  float* vl = wi + n;
-  float* vr = vl + square;
-  const int info = withWork<float>([&](float* space, const int* lwork) {
-    return call(geevRoutine<float>(), &jobs[0], &jobs[1], &n, a, &n, wr, wi, vl, &n, vr, &n, space,
+  T* wr = workspace.get<T>(2 * n + 2 * square);
+  T* wi = wr + n;
+  T* vl = wi + n;
+  T* vr = vl + square;
+  const int info = withWork<T>([&](T* space, const int* lwork) {
+    return call(geevRoutine<T>(), &jobs[0], &jobs[1], &n, a, &n, wr, wi, vl, &n, vr, &n, space,
                 lwork);
   });
   for (int i = 0; i < n; ++i) w[i] = {wr[i], wi[i]};
@@ -138,12 +144,13 @@ int geevReal(int n, float* a, Complex* w, Complex* left, Complex* right) {
   return info;
 }
 
-int geevComplex(int n, Complex* a, Complex* w, Complex* left, Complex* right) {
+template <class T>
+int geevComplex(int n, T* a, T* w, T* left, T* right) {
   const char jobs[2] = {left ? 'V' : 'N', right ? 'V' : 'N'};
   Workspace workspace;
-  auto* rwork = workspace.get<float>(2 * n);
-  return withWork<Complex>([&](Complex* space, const int* lwork) {
-    return call(geevRoutine<Complex>(), &jobs[0], &jobs[1], &n, a, &n, w, left ? left : a, &n,
+  auto* rwork = workspace.get<Real<T>>(2 * n);
+  return withWork<T>([&](T* space, const int* lwork) {
+    return call(geevRoutine<T>(), &jobs[0], &jobs[1], &n, a, &n, w, left ? left : a, &n,
                 right ? right : a, &n, space, lwork, rwork);
   });
 }
@@ -186,9 +193,9 @@ template <class T>
 int geqp3(int m, int n, T* a, std::int32_t* columns, T* tau) {
   if (m == 0 || n == 0) return 0;
   Workspace workspace;
-  float* rwork = kComplex<T> ? workspace.get<float>(2 * n) : nullptr;
+  Real<T>* rwork = kIsComplex<T> ? workspace.get<Real<T>>(2 * n) : nullptr;
   return withWork<T>([&](T* space, const int* lwork) {
-    if constexpr (kComplex<T>) {
+    if constexpr (kIsComplex<T>) {
       return call(geqp3Routine<T>(), &m, &n, a, &m, columns, tau, space, lwork, rwork);
     } else {
       return call(geqp3Routine<T>(), &m, &n, a, &m, columns, tau, space, lwork);
@@ -207,24 +214,24 @@ int orgqr(int m, int n, int k, T* a, T* tau) {
 template <class T>
 int ormqr(char side, bool adjoint, int m, int n, int k, T* a, int a_rows, T* tau, T* c) {
   if (m == 0 || n == 0) return 0;
-  const char trans = !adjoint ? 'N' : kComplex<T> ? 'C' : 'T';
+  const char trans = !adjoint ? 'N' : kIsComplex<T> ? 'C' : 'T';
   return withWork<T>([&](T* space, const int* lwork) {
     return call(ormqrRoutine<T>(), &side, &trans, &m, &n, &k, a, &a_rows, tau, c, &m, space, lwork);
   });
 }
 
 template <class T>
-int heevd(char uplo, int n, T* a, float* w) {
+int heevd(char uplo, int n, T* a, Real<T>* w) {
   if (n == 0) return 0;
   if (!triangleFinite(uplo, n, a)) return kNotFinite;
   const char job = 'V';
   T answer{};
-  float real_answer = 0;
+  Real<T> real_answer = 0;
   int integers = 0;
   const int query = -1;
-  const auto run = [&](T* space, const int* lwork, [[maybe_unused]] float* rwork,
+  const auto run = [&](T* space, const int* lwork, [[maybe_unused]] Real<T>* rwork,
                        [[maybe_unused]] const int* lrwork, int* iwork, const int* liwork) {
-    if constexpr (kComplex<T>) {
+    if constexpr (kIsComplex<T>) {
       return call(heevdRoutine<T>(), &job, &uplo, &n, a, &n, w, space, lwork, rwork, lrwork, iwork,
                   liwork);
     } else {
@@ -235,12 +242,12 @@ int heevd(char uplo, int n, T* a, float* w) {
   const int lwork = sizeOf(answer);
   const int lrwork = atLeastOne(sizeOf(real_answer));
   Workspace workspace;
-  return run(workspace.get<T>(lwork), &lwork, workspace.get<float>(lrwork), &lrwork,
+  return run(workspace.get<T>(lwork), &lwork, workspace.get<Real<T>>(lrwork), &lrwork,
              workspace.get<int>(integers), &integers);
 }
 
 template <class T>
-int hetrd(char uplo, int n, T* a, float* d, float* e, T* tau) {
+int hetrd(char uplo, int n, T* a, Real<T>* d, Real<T>* e, T* tau) {
   if (n == 0) return 0;
   return withWork<T>([&](T* space, const int* lwork) {
     return call(hetrdRoutine<T>(), &uplo, &n, a, &n, d, e, tau, space, lwork);
@@ -248,10 +255,10 @@ int hetrd(char uplo, int n, T* a, float* d, float* e, T* tau) {
 }
 
 template <class T>
-int geev(int n, T* a, Complex* w, Complex* left, Complex* right) {
+int geev(int n, T* a, Complex<T>* w, Complex<T>* left, Complex<T>* right) {
   if (n == 0) return 0;
   if (!allFinite(a, std::int64_t{n} * n)) return kNotFinite;
-  if constexpr (kComplex<T>) {
+  if constexpr (kIsComplex<T>) {
     return geevComplex(n, a, w, left, right);
   } else {
     return geevReal(n, a, w, left, right);
@@ -259,7 +266,7 @@ int geev(int n, T* a, Complex* w, Complex* left, Complex* right) {
 }
 
 template <class T>
-int gees(int n, T* a, T* vectors, Complex* w) {
+int gees(int n, T* a, T* vectors, Complex<T>* w) {
   if (n == 0) return 0;
   if (!allFinite(a, std::int64_t{n} * n)) return kNotFinite;
   const char job = vectors ? 'V' : 'N';
@@ -268,9 +275,9 @@ int gees(int n, T* a, T* vectors, Complex* w) {
   const int unused = 0;
   T* v = vectors ? vectors : a;
   Workspace workspace;
-  auto* reals = workspace.get<float>(2 * n);
+  auto* reals = workspace.get<Real<T>>(2 * n);
   const int info = withWork<T>([&](T* space, const int* lwork) {
-    if constexpr (kComplex<T>) {
+    if constexpr (kIsComplex<T>) {
       return call(geesRoutine<T>(), &job, &sort, static_cast<const void*>(nullptr), &n, a, &n,
                   &sorted, w, v, &n, space, lwork, reals, &unused);
     } else {
@@ -278,7 +285,7 @@ int gees(int n, T* a, T* vectors, Complex* w) {
                   &sorted, reals, reals + n, v, &n, space, lwork, &unused);
     }
   });
-  if constexpr (!kComplex<T>) {
+  if constexpr (!kIsComplex<T>) {
     for (int i = 0; i < n; ++i) w[i] = {reals[i], reals[n + i]};
   }
   return info;
@@ -293,7 +300,7 @@ int gehrd(int n, T* a, T* tau) {
 }
 
 template <class T>
-int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt) {
+int gesvd(char job, bool divide, int m, int n, T* a, Real<T>* s, T* u, T* vt) {
   const std::int64_t small = std::min(m, n);
   const std::int64_t large = std::max(m, n);
   if (small == 0) return 0;
@@ -306,11 +313,11 @@ int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt) {
   const std::int64_t reals =
       divide ? small * std::max(5 * small + 7, 2 * large + 2 * small + 1) : 5 * small;
   Workspace workspace;
-  [[maybe_unused]] float* rwork = kComplex<T> ? workspace.get<float>(reals) : nullptr;
+  [[maybe_unused]] Real<T>* rwork = kIsComplex<T> ? workspace.get<Real<T>>(reals) : nullptr;
   int* iwork = divide ? workspace.get<int>(8 * small) : nullptr;
   return withWork<T>([&](T* space, const int* lwork) {
     if (divide) {
-      if constexpr (kComplex<T>) {
+      if constexpr (kIsComplex<T>) {
         return call(gesddRoutine<T>(), &job, &m, &n, a, &m, s, left, &ldu, right, &ldvt, space,
                     lwork, rwork, iwork);
       } else {
@@ -318,7 +325,7 @@ int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt) {
                     lwork, iwork);
       }
     }
-    if constexpr (kComplex<T>) {
+    if constexpr (kIsComplex<T>) {
       return call(gesvdRoutine<T>(), &job, &job, &m, &n, a, &m, s, left, &ldu, right, &ldvt, space,
                   lwork, rwork);
     } else {
@@ -334,20 +341,20 @@ int gtsv(int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
   return call(gtsvRoutine<T>(), &n, &columns, lower, diagonal, upper, b, &n);
 }
 
-int gtsvPerturbed(int n, int columns, float* lower, float* diagonal, float* upper, float* b) {
+template <class T>
+int gtsvPerturbed(int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
   if (n == 0 || columns == 0) return 0;
-  const float shift = 0;
-  const float tolerance = 0;
+  const T shift = 0;
+  const T tolerance = 0;
   Workspace workspace;
-  auto* second = workspace.get<float>(n);
+  auto* second = workspace.get<T>(n);
   auto* swaps = workspace.get<int>(n);
-  int info =
-      call(lagtfRoutine<float>(), &n, diagonal, &shift, upper, lower, &tolerance, second, swaps);
+  int info = call(lagtfRoutine<T>(), &n, diagonal, &shift, upper, lower, &tolerance, second, swaps);
   if (info != 0) return info;
   const int perturb = -1;
-  float raised = 0;  // 0: lagts finds eps times the largest of U, and keeps it for the next column
+  T raised = 0;  // 0: lagts finds eps times the largest of U, and keeps it for the next column
   for (int j = 0; j < columns && info >= 0; ++j) {
-    info = call(lagtsRoutine<float>(), &perturb, &n, diagonal, upper, lower, second, swaps,
+    info = call(lagtsRoutine<T>(), &perturb, &n, diagonal, upper, lower, second, swaps,
                 b + std::int64_t{j} * n, &raised);
   }
   return info;
@@ -361,15 +368,19 @@ int gtsvPerturbed(int n, int columns, float* lower, float* diagonal, float* uppe
   template int geqp3(int, int, T*, std::int32_t*, T*);                \
   template int orgqr(int, int, int, T*, T*);                          \
   template int ormqr(char, bool, int, int, int, T*, int, T*, T*);     \
-  template int heevd(char, int, T*, float*);                          \
-  template int hetrd(char, int, T*, float*, float*, T*);              \
-  template int geev(int, T*, Complex*, Complex*, Complex*);           \
-  template int gees(int, T*, T*, Complex*);                           \
+  template int heevd(char, int, T*, Real<T>*);                        \
+  template int hetrd(char, int, T*, Real<T>*, Real<T>*, T*);          \
+  template int geev(int, T*, Complex<T>*, Complex<T>*, Complex<T>*);  \
+  template int gees(int, T*, T*, Complex<T>*);                        \
   template int gehrd(int, T*, T*);                                    \
-  template int gesvd(char, bool, int, int, T*, float*, T*, T*);       \
+  template int gesvd(char, bool, int, int, T*, Real<T>*, T*, T*);     \
   template int gtsv(int, int, T*, T*, T*, T*);
 IPUJAX_INSTANTIATE(float)
-IPUJAX_INSTANTIATE(Complex)
+IPUJAX_INSTANTIATE(double)
+IPUJAX_INSTANTIATE(std::complex<float>)
+IPUJAX_INSTANTIATE(std::complex<double>)
+template int gtsvPerturbed(int, int, float*, float*, float*, float*);
+template int gtsvPerturbed(int, int, double*, double*, double*, double*);
 #undef IPUJAX_INSTANTIATE
 
 }  // namespace ipujax::engine::blas

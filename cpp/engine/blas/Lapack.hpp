@@ -1,12 +1,26 @@
 #pragma once
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 
 /// LAPACK by OpenBLAS, on the calling thread alone. Matrices are column-major without gaps. Each
-/// function gives LAPACK's status: 0, or what failed. T is float or std::complex<float>.
+/// function gives LAPACK's status: 0, or what failed. T is float, double, or complex of either.
 namespace ipujax::engine::blas {
 
-using Complex = std::complex<float>;
+template <class T>
+struct NumberOf {
+  using Real = T;
+};
+template <class T>
+struct NumberOf<std::complex<T>> {
+  using Real = T;
+};
+template <class T>
+using Real = typename NumberOf<T>::Real;
+template <class T>
+using Complex = std::complex<Real<T>>;
+template <class T>
+constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
 /// A = L L^H or U^H U; the other triangle of A is left as it is.
 template <class T>
@@ -32,27 +46,28 @@ int ormqr(char side, bool adjoint, int m, int n, int k, T* a, int a_rows, T* tau
 
 /// Eigenvectors over A, eigenvalues in ascending order.
 template <class T>
-int heevd(char uplo, int n, T* a, float* w);
+int heevd(char uplo, int n, T* a, Real<T>* w);
 template <class T>
-int hetrd(char uplo, int n, T* a, float* d, float* e, T* tau);
+int hetrd(char uplo, int n, T* a, Real<T>* d, Real<T>* e, T* tau);
 
 /// Eigenvalues, and left and right eigenvectors unless null; A is destroyed.
 template <class T>
-int geev(int n, T* a, Complex* w, Complex* left, Complex* right);
+int geev(int n, T* a, Complex<T>* w, Complex<T>* left, Complex<T>* right);
 /// The Schur form over A, its vectors unless null, and the eigenvalues.
 template <class T>
-int gees(int n, T* a, T* vectors, Complex* w);
+int gees(int n, T* a, T* vectors, Complex<T>* w);
 template <class T>
 int gehrd(int n, T* a, T* tau);
 
 /// job N: values only; S: thin; A: full. A is destroyed. `divide`: divide and conquer, else QR.
 template <class T>
-int gesvd(char job, bool divide, int m, int n, T* a, float* s, T* u, T* vt);
+int gesvd(char job, bool divide, int m, int n, T* a, Real<T>* s, T* u, T* vt);
 
 /// Tridiagonal systems with partial pivoting; the diagonals are destroyed, B[n, columns] solved.
 template <class T>
 int gtsv(int n, int columns, T* lower, T* diagonal, T* upper, T* b);
 /// The same with tiny pivots raised to eps times the largest of U, so that B stays finite.
-int gtsvPerturbed(int n, int columns, float* lower, float* diagonal, float* upper, float* b);
+template <class T>  // float or double
+int gtsvPerturbed(int n, int columns, T* lower, T* diagonal, T* upper, T* b);
 
 }  // namespace ipujax::engine::blas

@@ -6,7 +6,6 @@
 namespace ipujax::engine {
 
 namespace {
-using batch::Complex;
 using batch::Item;
 
 /// Of square matrices.
@@ -21,7 +20,7 @@ std::unique_ptr<Kernel> makeEigh(const StepDesc& step) {
   return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
     const int n = item.rows(0);
     T* a = item.load<T>(0);
-    auto* w = item.room<float>(n);
+    auto* w = item.room<blas::Real<T>>(n);
     const int status = blas::heevd(flags[0] ? 'L' : 'U', n, a, w);
     item.store(1, a, w, &status);
   });
@@ -48,8 +47,8 @@ std::unique_ptr<Kernel> makeTridiagonal(const StepDesc& step) {
   return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
     const int n = item.rows(0);
     T* a = item.load<T>(0);
-    auto* d = item.room<float>(n);
-    auto* e = item.room<float>(n);
+    auto* d = item.room<blas::Real<T>>(n);
+    auto* e = item.room<blas::Real<T>>(n);
     T* tau = item.room<T>(n);
     const int status = blas::hetrd(flags[0] ? 'L' : 'U', n, a, d, e, tau);
     item.store(1, a, d, e, tau, &status);
@@ -67,9 +66,9 @@ const RegisterKernel kTridiagonal{"popx.tridiagonal", makeTridiagonal, checkTrid
 std::unique_ptr<Kernel> makeEig(const StepDesc& step) {
   return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
     T* a = item.load<T>(0);
-    auto* w = item.room<Complex>(item.rows(0));
-    auto* left = item.zeros<Complex>(item.size(0));
-    auto* right = item.zeros<Complex>(item.size(0));
+    auto* w = item.room<blas::Complex<T>>(item.rows(0));
+    auto* left = item.zeros<blas::Complex<T>>(item.size(0));
+    auto* right = item.zeros<blas::Complex<T>>(item.size(0));
     const int status =
         blas::geev(item.rows(0), a, w, flags[0] ? left : nullptr, flags[1] ? right : nullptr);
     item.store(1, w, left, right, &status);
@@ -88,7 +87,7 @@ std::unique_ptr<Kernel> makeSchur(const StepDesc& step) {
   return make(step, [flags = step.attributes.integers("flags")]<class T>(Item& item, T) {
     T* a = item.load<T>(0);
     T* vectors = item.zeros<T>(item.size(0));
-    auto* w = item.room<Complex>(item.rows(0));
+    auto* w = item.room<blas::Complex<T>>(item.rows(0));
     const int status = blas::gees(item.rows(0), a, flags[0] ? vectors : nullptr, w);
     item.store(1, a, vectors, w, &status);
   });

@@ -52,11 +52,13 @@ template <class T>
                                               const T* from, std::int64_t from_row,
                                               std::int64_t from_column, T* to, std::int64_t to_row,
                                               std::int64_t to_column) {
+  constexpr std::int64_t kBytes = sizeof(T);
+  static_assert(kBytes == 4 || kBytes == 8);
   const auto transpose = [&](std::int64_t num_rows, std::int64_t num_columns,
                              std::int64_t from_stride, std::int64_t to_stride) {
-    simd::copyKernels().transpose[2](reinterpret_cast<const std::byte*>(from),
-                                     reinterpret_cast<std::byte*>(to), num_rows, num_columns,
-                                     from_stride * 4, to_stride * 4);
+    simd::copyKernels().transpose[sizeof(T) == 8 ? 3 : 2](
+        reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to), num_rows,
+        num_columns, from_stride * kBytes, to_stride * kBytes);
   };
   if (from_row == 1 && to_row == 1) {
     for (std::int64_t c = 0; c < columns; ++c)
@@ -76,7 +78,7 @@ template <class T>
 
 /// The numbers that T is made of, and how many.
 template <class T>
-using Element = std::conditional_t<std::is_same_v<T, Complex>, float, T>;
+using Element = blas::Real<T>;
 template <class T>
 constexpr std::int64_t kParts = sizeof(T) / sizeof(Element<T>);
 
@@ -115,14 +117,16 @@ void Value::fill(std::span<std::byte* const> pointers, std::int64_t item, T valu
   store(pointers, item, held);
 }
 
-template void Value::load(std::span<std::byte* const>, std::int64_t, float*) const;
-template void Value::load(std::span<std::byte* const>, std::int64_t, Complex*) const;
-template void Value::load(std::span<std::byte* const>, std::int64_t, std::int32_t*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const float*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const Complex*) const;
-template void Value::store(std::span<std::byte* const>, std::int64_t, const std::int32_t*) const;
-template void Value::fill(std::span<std::byte* const>, std::int64_t, float) const;
-template void Value::fill(std::span<std::byte* const>, std::int64_t, Complex) const;
+#define IPUJAX_INSTANTIATE(T)                                                            \
+  template void Value::load(std::span<std::byte* const>, std::int64_t, T*) const;        \
+  template void Value::store(std::span<std::byte* const>, std::int64_t, const T*) const; \
+  template void Value::fill(std::span<std::byte* const>, std::int64_t, T) const;
+IPUJAX_INSTANTIATE(float)
+IPUJAX_INSTANTIATE(double)
+IPUJAX_INSTANTIATE(std::complex<float>)
+IPUJAX_INSTANTIATE(std::complex<double>)
+IPUJAX_INSTANTIATE(std::int32_t)
+#undef IPUJAX_INSTANTIATE
 
 ValuesCheck::ValuesCheck(StepCheck& check) : check_(check) {
   check.need(check.integers("ranks").size() == check.integers("complex").size(),
@@ -148,6 +152,7 @@ ValuesCheck& ValuesCheck::first(std::size_t rank, bool square, Kind kind) {
   const auto& complex = check_.integers("complex");
   check_.need(!complex.empty() && (complex[0] == 0 || complex[0] == 1), "a kind of its values");
   complex_ = complex[0] != 0;
+  if (check_.anyAccess(operand_)->type == ElementType::kDouble) real_ = ElementType::kDouble;
   return in(item, kind);
 }
 
@@ -171,8 +176,7 @@ void ValuesCheck::take(const std::vector<std::int64_t>& item, Kind kind, bool wr
   shape.insert(shape.end(), item.begin(), item.end());
   for (int part = 0; part < (complex ? 2 : 1); ++part) {
     const auto operand = written ? check_.written(operand_) : check_.read(operand_);
-    operand.hasShape(shape).isOf(kind == Kind::kInteger ? ElementType::kInt32
-                                                        : ElementType::kFloat);
+    operand.hasShape(shape).isOf(kind == Kind::kInteger ? ElementType::kInt32 : real_);
     ++operand_;
   }
   ++value_;
@@ -202,6 +206,8 @@ std::vector<Value> valuesOf(const StepDesc& step) {
 }
 
 bool isComplex(const StepDesc& step) { return step.attributes.integers("complex")[0] != 0; }
+
+bool isDouble(const StepDesc& step) { return step.operands[0].type == ElementType::kDouble; }
 
 void forItems(RunContext& context, std::int64_t items, std::int64_t flops_per_item,
               const std::function<void(std::int64_t)>& body) {

@@ -8,11 +8,10 @@
 
 #include "engine/Kernel.hpp"
 #include "engine/Workspace.hpp"
+#include "engine/blas/Lapack.hpp"
 
 /// Kernels that do one thing to each matrix of a batch, real or complex.
 namespace ipujax::engine::batch {
-
-using Complex = std::complex<float>;
 
 /// LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
 constexpr std::int64_t kMostRows = 30000;
@@ -30,7 +29,7 @@ class Value {
   /// The same with rows and columns exchanged: a row-major matrix is the transpose's columns.
   Value transposed() const;
 
-  template <class T>  // float, Complex or std::int32_t
+  template <class T>  // float, double, complex of either, or std::int32_t
   void load(std::span<std::byte* const> pointers, std::int64_t item, T* out) const;
   template <class T>
   void store(std::span<std::byte* const> pointers, std::int64_t item, const T* in) const;
@@ -54,7 +53,7 @@ class Value {
 };
 
 /// Declares the values of a step in order; the first is a matrix [..., rows, columns], and all have
-/// its batch dimensions.
+/// its batch dimensions. Its element type, float or double, is that of all others but integers.
 class ValuesCheck {
  public:
   enum class Kind : std::uint8_t { kLikeFirst, kReal, kComplex, kInteger };
@@ -86,12 +85,14 @@ class ValuesCheck {
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 1;
   bool complex_ = false;
+  ElementType real_ = ElementType::kFloat;
 };
 
 /// The values of a step in the order in which they were emitted.
 std::vector<Value> valuesOf(const StepDesc& step);
-/// Whether the step's first value is complex.
+/// Whether the step's first value is complex, and whether it is made of doubles.
 bool isComplex(const StepDesc& step);
+bool isDouble(const StepDesc& step);
 
 /// Runs body(item) for all items on the pool's threads.
 void forItems(RunContext& context, std::int64_t items, std::int64_t flops_per_item,
@@ -99,8 +100,8 @@ void forItems(RunContext& context, std::int64_t items, std::int64_t flops_per_it
 
 template <class T>
 T nan() {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  if constexpr (std::is_same_v<T, Complex>) {
+  constexpr auto kNan = std::numeric_limits<blas::Real<T>>::quiet_NaN();
+  if constexpr (blas::kIsComplex<T>) {
     return {kNan, kNan};
   } else {
     return kNan;
@@ -150,8 +151,8 @@ class Item {
   Workspace workspace_;
 };
 
-/// A kernel that calls body(item, T{}) for each item, T being float or Complex; `flops` are an
-/// item's.
+/// A kernel that calls body(item, T{}) for each item, T being float, double or complex of either;
+/// `flops` are an item's.
 template <class F>
 std::unique_ptr<Kernel> make(const StepDesc& step, std::vector<Value> values, std::int64_t flops,
                              F body) {
@@ -164,7 +165,8 @@ std::unique_ptr<Kernel> make(const StepDesc& step, std::vector<Value> values, st
       });
     });
   };
-  return isComplex(step) ? kernel(Complex(0)) : kernel(0.0f);
+  if (isDouble(step)) return isComplex(step) ? kernel(std::complex<double>(0)) : kernel(0.0);
+  return isComplex(step) ? kernel(std::complex<float>(0)) : kernel(0.0f);
 }
 
 }  // namespace ipujax::engine::batch

@@ -15,7 +15,7 @@ std::unique_ptr<Kernel> makeSvd(const StepDesc& step) {
   return batch::make(step, values, flops, [=]<class T>(batch::Item& item, T) {
     T* a = item.load<T>(0);
     // LAPACK leaves vectors alone that nobody asked for, and all of them where it fails.
-    auto* s = item.zeros<float>(item.size(1));
+    auto* s = item.zeros<blas::Real<T>>(item.size(1));
     T* u = item.zeros<T>(item.size(2));
     T* vt = item.zeros<T>(item.size(3));
     const int status = blas::gesvd(job, divide, item.rows(0), item.columns(0), a, s, u, vt);

@@ -41,7 +41,7 @@ const RegisterKernel kTriangle{"popx.triangularSolve", makeTriangularSolve, chec
 
 template <class T>
 int solveTridiagonal(bool perturb, int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (!blas::kIsComplex<T>) {
     if (perturb) return blas::gtsvPerturbed(n, columns, lower, diagonal, upper, b);
   }
   return blas::gtsv(n, columns, lower, diagonal, upper, b);

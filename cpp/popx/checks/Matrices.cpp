@@ -40,8 +40,11 @@ void check(const std::string& where, const Parts& value, unsigned rank, bool squ
     refuse("one real tensor, or a real and an imaginary one", std::to_string(value.size()));
   }
   for (const auto& part : value) {
-    if (part.elementType() != poplar::FLOAT) {
+    if (!holdsReals(part.elementType())) {
       refuse("tensors of type float", part.elementType().toString());
+    }
+    if (part.elementType() != value[0].elementType()) {
+      refuse("parts of one type", part.elementType().toString());
     }
     if (part.shape() != value[0].shape()) {
       refuse("parts of one shape", part.shapeToString() + " and " + value[0].shapeToString());
@@ -67,12 +70,17 @@ Matrices::Matrices(const std::string& where, const Parts& a, bool square) {
   n = a[0].shape().back();
   small = std::min(m, n);
   complex = a.size() == 2;
+  type = a[0].elementType();
+}
+
+bool Matrices::hasNumbersOf(const Parts& other) const {
+  return complex == (other.size() == 2) && type == other[0].elementType();
 }
 
 Matrices rightSideOf(const std::string& where, const Parts& a, const Parts& b, bool left) {
   const Matrices triangle(where, a, true);
   const Matrices right(where, b);
-  if (triangle.complex != right.complex || triangle.leading != right.leading ||
+  if (!triangle.hasNumbersOf(b) || triangle.leading != right.leading ||
       (left ? right.m : right.n) != triangle.n) {
     refuse(where, "a triangle and a right side of fitting shapes and kinds",
            a[0].shapeToString() + " and " + b[0].shapeToString(), "Make their shapes agree.");
@@ -85,7 +93,7 @@ Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagona
   const Matrices right(where, b);
   const std::vector<std::size_t> line(b[0].shape().begin(), b[0].shape().end() - 1);
   for (const Parts& part : diagonals) {
-    if (part.size() != b.size() || part[0].shape() != line) {
+    if (!right.hasNumbersOf(part) || part[0].shape() != line) {
       refuse(where, "three diagonals as long as the right side",
              part[0].shapeToString() + " and " + b[0].shapeToString(), "Make their shapes agree.");
     }
@@ -106,7 +114,7 @@ void checkColumns(const std::string& where, const Matrices& a, const poplar::Ten
 Matrices reflectorsOf(const std::string& where, const Parts& factors, const Parts& tau) {
   const Matrices sizes(where, factors);
   check(where, tau, 1);
-  if (tau.size() != factors.size() || leading(tau, 1) != sizes.leading ||
+  if (!sizes.hasNumbersOf(tau) || leading(tau, 1) != sizes.leading ||
       tau[0].shape().back() > sizes.small) {
     refuse(where, "one tau for each reflector",
            factors[0].shapeToString() + " and " + tau[0].shapeToString(),
@@ -128,7 +136,7 @@ Matrices multiplied(const std::string& where, const Parts& factors, const Parts&
                     const Parts& c, bool left) {
   const Matrices sizes = reflectorsOf(where, factors, tau);
   const Matrices target(where, c);
-  if (target.complex != sizes.complex || target.leading != sizes.leading ||
+  if (!sizes.hasNumbersOf(c) || target.leading != sizes.leading ||
       (left ? target.m : target.n) != sizes.m) {
     refuse(where, "a matrix that Q fits",
            factors[0].shapeToString() + " and " + c[0].shapeToString(),

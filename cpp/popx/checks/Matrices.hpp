@@ -10,7 +10,10 @@ namespace popx::batch {
 
 constexpr std::size_t kMostRows = 30000;  ///< and columns
 
-/// Throws unless the value is {FLOAT} or {FLOAT, FLOAT} of one shape with at least `rank`
+/// Whether real numbers may be of that type: FLOAT, and where 64-bit types are emulated DOUBLE.
+bool holdsReals(const poplar::Type& type);
+
+/// Throws unless the value is one such tensor or two of one type and shape, with at least `rank`
 /// dimensions, the last two equal where `square`.
 void check(const std::string& where, const Parts& value, unsigned rank, bool square = false);
 
@@ -28,6 +31,10 @@ struct Matrices {
   std::vector<std::size_t> leading;
   std::size_t items, m, n, small;  ///< small: the lesser of m and n
   bool complex;
+  poplar::Type type;  ///< of the parts
+
+  /// Whether the other's numbers are of the same type, and real or complex as these.
+  bool hasNumbersOf(const Parts& other) const;
 };
 
 /// B of A X = B, or of X A = B where not `left`.

@@ -81,6 +81,8 @@ void ItemStep::run(const std::string& family, const std::string& type, const Fie
   prog_.add(poplar::program::Execute(compute_set, {debug_context_, type}));
 }
 
+bool batch::holdsReals(const poplar::Type& type) { return type == poplar::FLOAT; }
+
 std::string instanceFor(const std::string& name, bool complex) {
   return poputil::templateVertex(name, complex);
 }

@@ -37,6 +37,7 @@ from ipujax.compiler.ir import (
     where,
 )
 from ipujax.compiler.passes.loops import drop_dead
+from ipujax.compiler.rules.registry import DOUBLE_CALLS
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -276,10 +277,11 @@ def _refuse_single(block: Block) -> None:
     """Names all ops that have no float64."""
     found = []
     for op in walk_ops(block):
-        if not op.traits.no_double or op.attrs.get("call_target_name") == CALLBACK_TARGET:
+        target = op.attrs.get("call_target_name")
+        if not op.traits.no_double or target in DOUBLE_CALLS or target == CALLBACK_TARGET:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
-            name = op.attrs.get("call_target_name", op.name)
+            name = target or op.name
             reason = 'it has no float64; ipu_x64="demote" computes it in float32'
             found.append((str(name), reason, op.source.line))
     if found:

@@ -24,7 +24,6 @@ declare(
     "triangular_solve",
     partition="matrices",
     complex="marked pairs",
-    no_double=True,
 )
 
 #: The tensors of one value: [real], or [real, imaginary].
@@ -32,7 +31,7 @@ Parts: TypeAlias = "list[ipu.Tensor]"
 
 
 def parts_of(builder: Builder, op: Op) -> list[Parts]:
-    """The op's operands as float32, those of a complex value together."""
+    """The op's operands as float32 or float64, those of a complex value together."""
     tensors = iter(_as_float(builder, tensor, op) for tensor in builder.operands(op))
     kinds = op.attrs.get("complex_operands", (False,) * len(op.operands))
     return [[next(tensors) for _ in range(2 if kind else 1)] for kind in kinds]
@@ -132,15 +131,16 @@ def _target(*names: str) -> Callable[[Target], Target]:
             call = Call(builder, config, parts_of(builder, op), builder.debug(op))
             return results_of(builder, op, function(call))
 
-        custom_call_rule(*names)(lower)
+        custom_call_rule(*names, double=True)(lower)
         return function
 
     return register
 
 
-def _lapack(real: str, imaginary: str = "") -> tuple[str, str]:
-    """JAX's names of a LAPACK routine for float32 and complex64."""
-    return f"lapack_s{real}_ffi", f"lapack_c{imaginary or real}_ffi"
+def _lapack(real: str, imaginary: str = "") -> list[str]:
+    """JAX's names of a LAPACK routine for float32, float64, complex64 and complex128."""
+    stems = {"s": real, "d": real, "c": imaginary or real, "z": imaginary or real}
+    return [f"lapack_{letter}{stem}_ffi" for letter, stem in stems.items()]
 
 
 @_target(*_lapack("trsm"))

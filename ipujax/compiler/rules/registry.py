@@ -21,6 +21,8 @@ RULES: dict[str, Rule] = {}
 CUSTOM_CALLS: dict[str, Rule] = {}
 #: Custom calls that compute the elements of their results, so that these are checked as others'.
 COMPUTING_CALLS: set[str] = set()
+#: Custom calls that have float64.
+DOUBLE_CALLS: set[str] = set()
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -44,11 +46,14 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def custom_call_rule(*targets: str, computes: bool = False) -> Callable[[Rule], Rule]:
+def custom_call_rule(
+    *targets: str, computes: bool = False, double: bool = False
+) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for custom calls of these targets.
 
     Args:
         computes: results are arithmetic on the operands: `floating_point_exceptions` checks them.
+        double: operands and results may be float64.
     Raises:
         TypeError: a target has a rule already, or the signature is another.
     """
@@ -58,6 +63,8 @@ def custom_call_rule(*targets: str, computes: bool = False) -> Callable[[Rule], 
             _register(CUSTOM_CALLS, target, function)
             if computes:
                 COMPUTING_CALLS.add(target)
+            if double:
+                DOUBLE_CALLS.add(target)
         return function
 
     return register

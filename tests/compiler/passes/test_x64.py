@@ -202,7 +202,64 @@ def test_demotion_refuses_what_would_mean_something_else():
                 compiled(X)
 
 
-def test_linear_algebra_is_demoted_but_not_emulated():
+def _tridiagonal(a):
+    return lax.linalg.tridiagonal_solve(jnp.triu(a)[0] * (jnp.arange(5) > 0), a[1] + 9, a[2], a)
+
+
+def _size(results):
+    """Of vectors, whose phases are free."""
+    return jax.tree.map(jnp.abs, results)
+
+
+#: Functions of a square matrix, real or complex, with results that rounding alone can change.
+LINEAR = {
+    "cholesky": lambda a: jnp.linalg.cholesky(a @ a.T.conj() + jnp.eye(5)),
+    "inverse": jnp.linalg.inv,
+    "solve": lambda a: jnp.linalg.solve(a, a[:, :2]),
+    "determinant": jnp.linalg.slogdet,
+    "lu": jax.scipy.linalg.lu,
+    "triangles": lambda a: jax.scipy.linalg.solve_triangular(a, a.T, trans=2, lower=True),
+    "qr": lambda a: _size(tuple(jnp.linalg.qr(a[:, :3]))),
+    "qr with pivots": lambda a: _size(jax.scipy.linalg.qr(a, pivoting=True)),
+    "eigh": lambda a: _size(tuple(jnp.linalg.eigh(a + a.T.conj()))),
+    "eig": lambda a: _size(tuple(jnp.linalg.eig(a))),
+    "svd": lambda a: _size(tuple(jnp.linalg.svd(a[:3]))),
+    "schur": lambda a: _size(jax.scipy.linalg.schur(a)),
+    "hessenberg": lambda a: _size(jax.scipy.linalg.hessenberg(a, calc_q=True)),
+    "tridiagonal form": lambda a: lax.linalg.tridiagonal(a + a.T.conj())[1:],
+    "tridiagonal solve": _tridiagonal,
+    "exponential": jax.scipy.linalg.expm,
+    "gradient": lambda a: jax.grad(lambda b: jnp.linalg.slogdet(b)[1].real)(a),
+    "batch": lambda a: jax.vmap(jnp.linalg.inv)(jnp.stack([a, 2 * a.T])),
+}
+
+
+@pytest.mark.parametrize("parts", ["real", "complex"])
+@pytest.mark.parametrize("name", LINEAR)
+def test_emulated_linear_algebra_is_in_float64(name, parts):
+    square = RNG.standard_normal((5, 5)) + 4 * np.diag(np.arange(1.0, 6))
+    if parts == "complex":
+        square = square + 1j * RNG.standard_normal((5, 5))
+    _close(*_run(LINEAR[name], "emulate", square), rtol=1e-11, atol=1e-11)
+
+
+def test_emulated_matrices_that_have_no_factors_give_nan():
+    ours, theirs = _run(jnp.linalg.cholesky, "emulate", -np.eye(3))
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    ours, _ = _run(lambda a: jnp.linalg.eigh(a)[0], "emulate", np.full((2, 2), np.inf))
+    assert np.isnan(ours[0]).all()
+
+
+def test_tiny_pivots_are_raised_in_float64():
+    def f(a):
+        line = jnp.zeros(3)
+        return lax.linalg.tridiagonal_solve(line, a * line, line, jnp.ones((3, 1)))
+
+    ours, theirs = _run(f, "emulate", np.float64(1))
+    np.testing.assert_array_equal(np.isfinite(ours[0]), np.isfinite(theirs[0]))
+
+
+def test_linear_algebra_is_demoted_and_transforms_are_not_emulated():
     square = X.T @ X + np.eye(5)
     _close(*_run(jnp.linalg.inv, "demote", square), rtol=1e-3, atol=1e-4)
     _close(*_run(jnp.linalg.eigvalsh, "demote", square), rtol=1e-4, atol=1e-4)

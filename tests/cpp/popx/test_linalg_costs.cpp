@@ -7,16 +7,18 @@
 #include "popx/Qr.hpp"
 #include "popx/Svd.hpp"
 #include "popx/TriangularSolve.hpp"
+#include "popx/Type.hpp"
 
 using popx::Parts;
 
 namespace {
 
 template <class F>
-double cyclesOf(std::size_t items, std::size_t n, const F& function) {
+double cyclesOf(std::size_t items, std::size_t n, const F& function,
+                const poplar::Type& type = poplar::FLOAT) {
   OnDevice d;
-  const Parts a = {d.graph.addVariable(poplar::FLOAT, {items, n, n},
-                                       poplar::VariableMappingMethod::LINEAR, "a")};
+  const Parts a = {
+      d.graph.addVariable(type, {items, n, n}, poplar::VariableMappingMethod::LINEAR, "a")};
   function(d.graph, a, d.prog);
   return poplar::compileGraph(d.graph, {d.prog}).image()->cost().cycles();
 }
@@ -38,5 +40,6 @@ TEST(costs_grow_with_size_and_batch) {
     CHECK(once > 0);
     CHECK(cyclesOf(1, 128, function) > 1.5 * once);
     CHECK(cyclesOf(2944, 32, function) > 1.5 * cyclesOf(1472, 32, function));
+    CHECK(cyclesOf(1, 64, function, popx::DOUBLE) > 2 * once);  // software arithmetic
   }
 }
