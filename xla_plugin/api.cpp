@@ -6,6 +6,7 @@
 #include "event.hpp"
 #include "executable.hpp"
 #include "host_transfer.hpp"
+#include "layouts.hpp"
 #include "loaded_executable.hpp"
 #include "memory.hpp"
 #include "plugin.hpp"
@@ -20,7 +21,7 @@ namespace {
 PJRT_Api makeApi() {
   PJRT_Api api{};
   api.struct_size = sizeof(PJRT_Api);
-  api.extension_start = profiler::extension(shardings::extension());
+  api.extension_start = profiler::extension(layouts::extension(shardings::extension()));
   api.pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
                           .extension_start = nullptr,
                           .major_version = kPjrtApiMajor,

@@ -8,6 +8,7 @@
 
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
+#include "layouts.hpp"
 #include "runtime/Backend.hpp"
 
 namespace ipujax::plugin {
@@ -83,6 +84,10 @@ Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment 
     output_types.push_back(shape->type);
     output_ranks.push_back(shape->dims.size());
     output_dims.insert(output_dims.end(), shape->dims.begin(), shape->dims.end());
+    output_layouts.push_back(layouts::ofRank(shape->dims.size()));
+  }
+  for (const auto& input : program_->signature().inputs) {
+    parameter_layouts.push_back(layouts::ofRank(input.dtype == "token" ? 0 : input.shape.size()));
   }
 }
 

@@ -62,7 +62,9 @@ class Executable final : public PJRT_Executable {
   const MemoryKindNames& parameterMemories() const { return parameter_memories_; }
   const MemoryKindNames& outputMemories() const { return output_memories_; }
 
-  // Arrays that entries point into, one element per output.
+  // Arrays that entries point into, one element per parameter or output.
+  std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts;
+  std::vector<PJRT_Layouts_MemoryLayout*> output_layouts;
   std::vector<PJRT_Buffer_Type> output_types;
   std::vector<std::int64_t> output_dims;
   std::vector<std::size_t> output_ranks;

@@ -231,6 +231,23 @@ void Launch::takeOne(std::size_t replica, std::span<PJRT_Buffer* const> argument
   buffer.last_launch = number;
 }
 
+void Launch::requireSingleUse(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
+                              std::span<const std::int64_t> non_donatable) const {
+  if (given_twice_.empty()) return;
+  const auto& signature = placement_->program->signature();
+  for (const auto input : signature.output_alias) {
+    if (input < 0 || std::ranges::find(non_donatable, input) != non_donatable.end()) continue;
+    const auto index = static_cast<std::size_t>(input);
+    if (!given_twice_[replica * arguments.size() + index]) continue;
+    std::size_t other = 0;
+    while (other == index || arguments[other] != arguments[index]) ++other;
+    failInvalidArgument("[ipu execute] " + signature.name +
+                        " needs donated arrays once; got that of " + "argument " +
+                        std::to_string(index) + " as argument " + std::to_string(other) +
+                        " too. Pass a copy of it (x.copy()).");
+  }
+}
+
 void Launch::bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                          std::span<const std::int64_t> non_donatable, bool in_place) {
   const auto& program = *placement_->program;
@@ -246,9 +263,7 @@ void Launch::bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> argu
     if (i < alias.size() && alias[i] >= 0 && mayDonate(static_cast<std::size_t>(alias[i]))) {
       const auto input = static_cast<std::size_t>(alias[i]);
       auto& buffer = object<Buffer>(arguments[input]);
-      // Given twice, the array is both input and output: the other use must not see it change.
-      const bool twice = !given_twice_.empty() && given_twice_[first + input];
-      const bool taken = !buffer.isDeleted() && buffer.donate() && !twice && in_place;
+      const bool taken = !buffer.isDeleted() && buffer.donate() && in_place;
       if (taken) storage = inputs_[first + input];
       auto& counters = placement_->runtimes[replica]->counters;
       (taken ? counters.donated_in_place : counters.donated_copied)

@@ -45,6 +45,9 @@ class Launch final : public Task {
   void take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number);
   /// Throws where the memories of a replica's device cannot hold its results.
   void requireRoom(std::size_t replica) const;
+  /// Throws where an array that would be donated is another argument of the replica too.
+  void requireSingleUse(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
+                        std::span<const std::int64_t> non_donatable) const;
   /// Deletes a replica's donated arguments and finds each output its memory. `in_place` may be
   /// false for a run that overtakes what is queued.
   void bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,

@@ -101,7 +101,10 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   std::unique_lock submit(client_.submitMutex());
   const auto number = client_.nextLaunch();
   for (std::size_t d = 0; d < num_devices; ++d) launch.take(argumentsOf(args, d), number);
-  for (std::size_t d = 0; d < num_devices; ++d) launch.requireRoom(d);
+  for (std::size_t d = 0; d < num_devices; ++d) {
+    launch.requireSingleUse(d, argumentsOf(args, d), nonDonatable(args.options));
+    launch.requireRoom(d);
+  }
   std::vector<std::unique_lock<std::mutex>> locks;
   if (!nested && placement.isShort() && launch.inputsReady() && placement.idle()) {
     locks = placement.tryLockAll();

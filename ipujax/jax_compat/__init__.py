@@ -59,6 +59,8 @@ from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
 from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
+from ipujax.jax_compat.lowerings import lower_checks as lower_checks
+from ipujax.jax_compat.lowerings import lower_custom_partitioning as lower_custom_partitioning
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
 from ipujax.jax_compat.lowerings import lower_named_platforms_only as lower_named_platforms_only
 from ipujax.jax_compat.lowerings import lower_reduce_scatter as lower_reduce_scatter

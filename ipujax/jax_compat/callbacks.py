@@ -136,10 +136,12 @@ def _emit_callback(
     sharding: Any = None,
 ) -> tuple[Sequence[Any], Any, Any]:
     """`custom_call @ipu_python_callback(token?, operands)`; signature and results are JAX's."""
-    from jax._src import dtypes
+    from jax._src import core, dtypes
     from jax._src.interpreters import mlir as private_mlir
 
     del returns_token, partitioned
+    # Keys of random numbers reach callbacks as what they are made of, integers.
+    operand_avals = [core.physical_aval(aval) for aval in operand_avals]
 
     x64 = bool(jax.config.jax_enable_x64)  # callbacks run on other threads
 

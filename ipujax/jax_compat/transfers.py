@@ -84,6 +84,7 @@ def allow_dlpack() -> None:
     def capsule(
         x: Any, stream: Any, src_device: Any = None, device: Any = None, copy: bool | None = None
     ) -> Any:
+        x._check_if_deleted()  # jaxlib reads what is no longer there
         if x.platform() != PLATFORM or (device is not None and device.platform != "cpu"):
             return to_dlpack(x, stream, src_device, device, copy)
         same = _on_cpu_backend(x)

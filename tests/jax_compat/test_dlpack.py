@@ -114,3 +114,10 @@ except BufferError as error:
 """
     done = run_python("-c", code, env={"JAX_PLATFORMS": "ipu"})
     assert "Set JAX_PLATFORMS=ipu,cpu or use np.asarray." in done.stdout, done.stderr
+
+
+def test_a_deleted_array_is_refused(device: jax.Device):
+    x = jax.device_put(X, device)
+    x.delete()
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        x.__dlpack__()

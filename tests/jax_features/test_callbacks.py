@@ -213,3 +213,21 @@ def test_compile_errors_name_the_users_line_last():
         jax.jit(lambda x: x + 1, compiler_options={"ipu_partials_type": "double"})(1.0)
     files = [entry.path.name for entry in raised.traceback if hasattr(entry.path, "name")]
     assert files[-1] == "test_callbacks.py"
+
+
+def test_keys_of_random_numbers_reach_callbacks_as_integers():
+    seen = []
+
+    def host(key):
+        seen.append(np.asarray(key))
+        return np.float32(key.shape[-1])
+
+    keys = jax.random.split(jax.random.key(3), 2)
+    result = jax.ShapeDtypeStruct((), jnp.float32)
+    assert jax.jit(lambda k: jax.pure_callback(host, result, k))(keys) == 2
+    assert jax.jit(lambda k: io_callback(host, result, k, ordered=True))(keys) == 2
+    jax.jit(lambda k: jax.debug.callback(host, k))(keys)
+    jax.effects_barrier()
+    assert len(seen) == 3
+    for key in seen:
+        np.testing.assert_array_equal(key, jax.random.key_data(keys))

@@ -103,9 +103,13 @@ def test_a_donated_array_with_a_view_is_copied(x, stats):
     np.testing.assert_array_equal(result, np.arange(4) + 2)
 
 
-def test_an_array_given_twice_is_copied(x):
+def test_a_donated_array_given_twice_is_refused(x):
     source = add_one(x)
-    np.testing.assert_array_equal(add_in_place(source, source), (np.arange(4) + 1) * 2)
+    text = r"needs donated arrays once; got that of argument 0 as argument 1 too"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=text):
+        add_in_place(source, source)
+    np.testing.assert_array_equal(source, np.arange(4) + 1)
+    np.testing.assert_array_equal(add_in_place(source, source.copy()), (np.arange(4) + 1) * 2)
 
 
 def test_memory_of_the_host_is_never_written(device, aligned):

@@ -92,9 +92,11 @@ def test_donated_shards_are_written_in_place(x, stats):
     np.testing.assert_array_equal(result, np.arange(8) * 2 + 1)
 
 
-def test_an_array_given_twice_is_copied(x):
+def test_a_donated_array_given_twice_is_refused(x):
     source = x * 2
-    np.testing.assert_array_equal(add_in_place(source, source), np.arange(8) * 4)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="needs donated arrays once"):
+        add_in_place(source, source)
+    np.testing.assert_array_equal(add_in_place(source, source.copy()), np.arange(8) * 4)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -77,6 +77,20 @@ def test_other_layouts_are_refused(x: jax.Array, device: jax.Device, layout: Lay
             print(name, refused())
 
 
+@pytest.mark.parametrize("num_devices", [1, 4])
+def test_the_compiler_says_which_layouts_it_chose(num_devices: int):
+    rows = NamedSharding(Mesh(np.array(jax.devices("ipu")[:num_devices]), ("x",)), P(None, "x"))
+    chosen = Format(Layout.AUTO, rows)
+    f = jax.jit(lambda a, b: (a + b, a.sum()), in_shardings=(chosen, None), out_shardings=None)
+    compiled = f.lower(jax.ShapeDtypeStruct(X.shape, X.dtype), 1.0).compile()
+    (given, scalar), _ = compiled.input_formats
+    assert (given.layout.major_to_minor, scalar.layout.major_to_minor) == ((0, 1), ())
+    assert [f.layout.major_to_minor for f in compiled.output_formats] == [(0, 1), ()]
+    x = jax.device_put(X, given)
+    assert x.format == given
+    np.testing.assert_array_equal(compiled(x, 1.0)[0], X + 1)
+
+
 @pytest.mark.parametrize("layout", [Layout((0, 1)), None], ids=["row-major", "none"])
 def test_the_row_major_layout_is_there(x: jax.Array, device: jax.Device, layout: Layout | None):
     given = Format(layout, SingleDeviceSharding(device))
