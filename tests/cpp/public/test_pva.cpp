@@ -6,6 +6,7 @@
 #include <popops/Loop.hpp>
 #include <pva/pva.hpp>
 #include <sstream>
+#include <string>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -75,6 +76,36 @@ TEST(reports_say_what_the_profile_says) {
   const double steps = cyclesOf(report.execution().steps());
   CHECK_NEAR(steps, profile["executionProfile"]["simulation"]["cycles"].asDouble(),
              static_cast<double>(report.execution().steps().size()));
+}
+
+TEST(a_graph_profile_has_the_names_that_poplar_documents) {
+  const Profiled p({});
+  const auto profile = p.engine.getGraphProfile();
+  const auto compilation = p.engine.getReport().compilation();
+  const auto sets = compilation.computeSets();
+  CHECK_EQ(profile["graph"]["numComputeSets"].asUint(), sets.size());
+  CHECK_EQ(profile["graph"]["numVertices"].asUint(), 0U);
+  CHECK_EQ(profile["vertexTypes"]["names"].size(), 0U);
+  std::size_t executed = 0;
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    CHECK_EQ(profile["computeSets"]["names"][i].asString(), sets[i].name());
+  for (const auto& program : profile["programs"].asVector()) {
+    if (program["type"].asString() != "OnTileExecute") continue;
+    ++executed;
+    CHECK_EQ(program["name"].asString(),
+             profile["computeSets"]["names"][program["computeset"].asUint()].asString());
+  }
+  CHECK(executed >= sets.size());
+  const auto target = profile["target"];
+  CHECK_EQ(target["totalMemory"].asDouble(), 16 * target["bytesPerTile"].asDouble());
+  const auto tiles = profile["memory"]["byTile"];
+  for (const auto& tile : compilation.tiles()) {
+    const auto memory = tile.memory().total();
+    const auto at = tile.id();
+    CHECK_EQ(tiles["total"][at].asDouble(), static_cast<double>(memory.excludingGaps()));
+    CHECK_EQ(tiles["totalIncludingGaps"][at].asDouble(),
+             static_cast<double>(memory.includingGaps()));
+  }
 }
 
 TEST(programs_of_a_report_are_visited) {
@@ -164,6 +195,19 @@ class Second : public poplar::Vertex {
     ++sets;
   }
   CHECK(sets >= 1);
+  const auto profile = engine.getGraphProfile();
+  CHECK_EQ(profile["graph"]["numVertices"].asUint(), 6U);
+  CHECK_EQ(profile["vertexTypes"]["names"][1].asString(), "Second");
+  CHECK_EQ(profile["computeSets"]["vertexCounts"].sum2DUint(),
+           static_cast<std::uint64_t>(6 * sets));
+  std::ostringstream summary, drawing;
+  engine.printProfileSummary(summary);
+  CHECK(summary.str().find("set: First (4), Second (2)") != std::string::npos);
+  CHECK(summary.str().find("\n    sum\n") != std::string::npos);
+  f.graph.outputComputeGraph(drawing, {f.prog});
+  const auto executed = drawing.str().find("-> cs0"), added = drawing.str().find("Execute sum");
+  CHECK(drawing.str().find("\"set: 6 vertices\"") < executed && executed < added);
+  CHECK(added != std::string::npos);
   const auto locations = engine.getSimulatedErrorLocations("set");
   CHECK(locations == (std::vector<ErrorLocation>{ErrorLocation(1), ErrorLocation(2)}));
   CHECK_THROWS(engine.getSimulatedErrorLocations("no set"), "got 'no set'");
