@@ -15,14 +15,11 @@ inline unsigned blocksOf(unsigned packed) { return (packed >> 3) * kWorkers + (p
 
 /// Column by column, or of halves by four of them.
 template <class T>
-double innerColumns(unsigned size, unsigned blocks) {
-  const bool is_half = std::is_same<T, half>::value;
-  return is_half ? (size + 3) / 4 * (11.0 + blocks) : size * (8.0 + 2.0 * blocks);
-}
-template <class T>
 std::uint64_t innerCycles(unsigned size, unsigned packed) {
   const unsigned blocks = (packed >> 3) + ((packed & 7) != 0 ? 1 : 0);
-  return whole(cycles::kLaunchCycles + 11 + kWorkers * (20 + innerColumns<T>(size, blocks)));
+  const bool is_half = std::is_same<T, half>::value;
+  const double columns = is_half ? (size + 3) / 4 * (11.0 + blocks) : size * (8.0 + 2.0 * blocks);
+  return whole(cycles::kLaunchCycles + 11 + kWorkers * (20 + columns));
 }
 
 /// Where the second operand is a scalar.
@@ -245,15 +242,6 @@ void ofBlocks(const List& list, const F& element) {
     for (unsigned j = 0; j < elements; ++j) element(i, j, j % size);
   }
 }
-template <class T, class List>
-std::uint64_t blockCycles(const List& list) {
-  const unsigned rows = list[0] + 1;
-  double cycles = 10;
-  for (unsigned i = 0; i < rows; ++i)
-    cycles += 20 + innerColumns<T>(list[1 + 2 * i], list[2 + 2 * i]);
-  return whole(cycles);
-}
-
 /// B[i] for each of the blocks of row i.
 template <expr::BinaryOpType op, class T>
 class BroadcastVectorInner2D : public poplar::Vertex {
@@ -269,7 +257,6 @@ class BroadcastVectorInner2D : public poplar::Vertex {
     });
     return true;
   }
-  std::uint64_t getCycleEstimate() const { return blockCycles<T>(workList); }
 };
 
 template <expr::BinaryOpType op, class T>
@@ -285,7 +272,6 @@ class BroadcastVectorInner2DInPlace : public poplar::Vertex {
     });
     return true;
   }
-  std::uint64_t getCycleEstimate() const { return blockCycles<T>(workList); }
 };
 
 }  // namespace popops
