@@ -148,9 +148,10 @@ TEST(programs_of_a_report_are_visited) {
   CHECK_THROWS(report.compilation().graph().numEdges(), "needs edges");
 }
 
-TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
-  Fixture f(8);
-  std::istringstream source(R"src(
+/// Vertices of two types on two tiles, run three times, and a sum.
+struct TwoTypes : Fixture {
+  TwoTypes() : Fixture(8) {
+    std::istringstream source(R"src(
 #include <poplar/Vertex.hpp>
 class First : public poplar::Vertex {
  public:
@@ -162,17 +163,23 @@ class Second : public poplar::Vertex {
   poplar::Output<int> out;
   bool compute() { *out = 2; return true; }
 };)src");
-  f.graph.addCodelets(source);
-  const auto set = f.graph.addComputeSet("set");
-  const auto out = f.graph.addVariable(INT, {6});
-  for (unsigned i = 0; i < 6; ++i) {  // tile 1: three of First; tile 2: one of First, two of Second
-    const auto v = f.graph.addVertex(set, i < 4 ? "First" : "Second", {{"out", out[i]}});
-    f.graph.setTileMapping(v, i < 3 ? 1 : 2);
-    f.graph.setTileMapping(out[i], i < 3 ? 1 : 2);
+    graph.addCodelets(source);
+    const auto set = graph.addComputeSet("set");
+    const auto out = graph.addVariable(INT, {6});
+    // Tile 1 has three of First, tile 2 one of First and two of Second.
+    for (unsigned i = 0; i < 6; ++i) {
+      const auto v = graph.addVertex(set, i < 4 ? "First" : "Second", {{"out", out[i]}});
+      graph.setTileMapping(v, i < 3 ? 1 : 2);
+      graph.setTileMapping(out[i], i < 3 ? 1 : 2);
+    }
+    prog.add(Repeat(2, Execute(set)));
+    prog.add(Execute(set));
+    popops::addInPlace(graph, out, out, prog, "sum");
   }
-  f.prog.add(Repeat(2, Execute(set)));
-  f.prog.add(Execute(set));
-  popops::addInPlace(f.graph, out, out, f.prog, "sum");
+};
+
+TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
+  TwoTypes f;
   Engine engine(f.graph, f.prog);
   engine.loadAndRun(f.device);
   const auto report = engine.getReport();
@@ -195,11 +202,20 @@ class Second : public poplar::Vertex {
     ++sets;
   }
   CHECK(sets >= 1);
+  const auto locations = engine.getSimulatedErrorLocations("set");
+  CHECK(locations == (std::vector<ErrorLocation>{ErrorLocation(1), ErrorLocation(2)}));
+  CHECK_THROWS(engine.getSimulatedErrorLocations("no set"), "got 'no set'");
+}
+
+TEST(profiles_and_drawings_name_vertices_and_library_functions) {
+  TwoTypes f;
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
   const auto profile = engine.getGraphProfile();
   CHECK_EQ(profile["graph"]["numVertices"].asUint(), 6U);
   CHECK_EQ(profile["vertexTypes"]["names"][1].asString(), "Second");
-  CHECK_EQ(profile["computeSets"]["vertexCounts"].sum2DUint(),
-           static_cast<std::uint64_t>(6 * sets));
+  const auto vertices = profile["computeSets"]["vertexCounts"].sum2DUint();
+  CHECK(vertices >= 6 && vertices % 6 == 0);
   std::ostringstream summary, drawing;
   engine.printProfileSummary(summary);
   CHECK(summary.str().find("set: First (4), Second (2)") != std::string::npos);
@@ -208,9 +224,6 @@ class Second : public poplar::Vertex {
   const auto executed = drawing.str().find("-> cs0"), added = drawing.str().find("Execute sum");
   CHECK(drawing.str().find("\"set: 6 vertices\"") < executed && executed < added);
   CHECK(added != std::string::npos);
-  const auto locations = engine.getSimulatedErrorLocations("set");
-  CHECK(locations == (std::vector<ErrorLocation>{ErrorLocation(1), ErrorLocation(2)}));
-  CHECK_THROWS(engine.getSimulatedErrorLocations("no set"), "got 'no set'");
 }
 
 TEST(engines_leave_reports_where_they_are_asked_to) {
