@@ -61,8 +61,7 @@ std::string nameOf(const Image& image, const StepDesc& step) {
 /// Steps that compute, by their place in the image, and the vertices of codelets in each.
 struct ComputeSets {
   explicit ComputeSets(const Image& image) {
-    for (const auto& [type, count] :
-         countByType(ipujax::engine::distinctVertices(image.steps))) {
+    for (const auto& [type, count] : countByType(ipujax::engine::distinctVertices(image.steps))) {
       types.emplace(type, types.size());
       num_vertices += count;
     }
@@ -117,8 +116,7 @@ ProfileValue programsOf(const Image& image, const ComputeSets& sets) {
   for (const Node& node : image.nodes) {
     ProfileValue::Map program{{"type", typeOf(image, node)}};
     if (!node.children.empty())
-      program.emplace("children",
-                      ProfileValue::Vector(node.children.begin(), node.children.end()));
+      program.emplace("children", ProfileValue::Vector(node.children.begin(), node.children.end()));
     if (node.kind == NodeKind::kRepeat) program.emplace("count", node.value);
     if (node.kind == NodeKind::kStep) {
       program.emplace("name", nameOf(image, image.steps[node.value]));

@@ -1,6 +1,5 @@
 #include "popops/internal/Map.hpp"
 
-
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
