@@ -16,6 +16,7 @@
 #include "poplar/internal/EngineOptions.hpp"
 #include "poplar/internal/EngineProfile.hpp"
 #include "poplar/internal/EngineStreams.hpp"
+#include "poplar/internal/GraphProfile.hpp"
 #include "poplar/internal/JsonOptions.hpp"
 #include "poplar/internal/StreamNames.hpp"
 

@@ -197,6 +197,22 @@ ViewPtr cloneInPieces(GraphImpl& impl, Type type, const View& view, const DebugC
   return ipujax::engine::share(reshapeView(concatViews(parts, 0), view.shape));
 }
 
+/// Where the elements of a view of several variables lie, in their order in the view.
+TileMapPtr mapOfElements(const GraphImpl& impl, const View& view) {
+  std::vector<TileMap::Region> regions;
+  std::uint64_t elements = 0;
+  forEachRun(view, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
+    const auto first = static_cast<std::uint64_t>(begin);
+    impl.variables[variable].map->forEachPart(
+        first, first + length, [&](std::uint32_t tile, std::uint64_t from, auto) {
+          if (regions.empty() || regions.back().tile != tile)
+            regions.push_back({elements + from - first, tile});
+        });
+    elements += length;
+  });
+  return tileMapOf(elements, std::move(regions));
+}
+
 }  // namespace
 
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
@@ -209,8 +225,10 @@ Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debug
   const Type bytes(type.storage());
   Tensor result = addVariable(bytes, t.shape(), VariableMappingMethod::LINEAR, debugContext);
   const auto* original = impl_->variableOfAll(*t.view());
-  if (original && original->map->complete)
-    impl_->variables[result.view()->variable].map = original->map;
+  const TileMapPtr map = original                 ? original->map
+                         : !t.view()->isStrided() ? mapOfElements(*impl_, *t.view())
+                                                  : nullptr;
+  if (map && map->complete) impl_->variables[result.view()->variable].map = map;
   return likeType(*this, result, type, t, debugContext);
 }
 

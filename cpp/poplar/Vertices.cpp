@@ -268,31 +268,4 @@ unsigned Graph::getNumVertices() const {
   return static_cast<unsigned>(storeOf(impl()).vertices.size());
 }
 
-void Graph::outputVertexGraph(std::ostream& out, ArrayRef<program::Program>) const {
-  const VertexStore& store = storeOf(impl());
-  out << "digraph vertices {\n";
-  for (std::size_t i = 0; i < store.vertices.size(); ++i) {
-    const VertexRecord& vertex = store.vertices[i];
-    out << "  v" << i << " [label=\"" << vertex.type << "\"];\n";
-    for (const auto& [field, edge] : vertex.edges) {
-      for (const auto& view : edge.views) {
-        if (view)
-          out << "  t" << view->variable << " -> v" << i << " [label=\"" << field << "\"];\n";
-      }
-    }
-  }
-  out << "}\n";
-}
-
-void Graph::outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs) const {
-  const VertexStore& store = storeOf(impl());
-  out << "digraph computation {\n";
-  for (std::size_t i = 0; i < store.compute_sets.size(); ++i) {
-    out << "  cs" << i << " [label=\"" << store.compute_sets[i].debug.getPathName() << ": "
-        << store.compute_sets[i].vertices.size() << " vertices\"];\n";
-  }
-  for (std::size_t i = 0; i < progs.size(); ++i) out << "  program" << i << ";\n";
-  out << "}\n";
-}
-
 }  // namespace poplar

@@ -103,24 +103,9 @@ std::vector<ExecutionStep> stepsOf(const DataPtr& data, const std::string& entry
   return steps;
 }
 
-using Vertices = std::map<std::int64_t, PlacedVertex>;
-
-/// By their number in the graph: a compute set may run more than once.
-void addVertices(const ipujax::engine::StepDesc& step, Vertices& vertices) {
-  for (auto& vertex : ipujax::engine::placedVertices(step)) vertices.emplace(vertex.id, vertex);
-}
-
-Vertices verticesOf(const Image& image) {
-  Vertices vertices;
-  for (const auto& step : image.steps) addVertices(step, vertices);
-  return vertices;
-}
-
-std::vector<VertexInstance> instancesOf(const Vertices& vertices) {
-  std::map<std::string, std::uint64_t> counts;
-  for (const auto& [id, vertex] : vertices) ++counts[vertex.type];
+std::vector<VertexInstance> instancesOf(const std::map<std::int64_t, PlacedVertex>& vertices) {
   std::vector<VertexInstance> instances;
-  for (const auto& [type, count] : counts) instances.emplace_back(type, count);
+  for (const auto& [type, count] : countByType(vertices)) instances.emplace_back(type, count);
   return instances;
 }
 
@@ -160,9 +145,7 @@ double Target::clockFrequency() const { return data_->image->clock_hz; }
 std::size_t Graph::numComputeSets() const { return Compilation(data_).computeSets().size(); }
 std::size_t Graph::numVars() const { return data_->image->buffers.size(); }
 std::size_t Graph::numVertices() const {
-  std::size_t count = 0;
-  for (const auto& instance : instancesOf(verticesOf(*data_->image))) count += instance.count();
-  return count;
+  return ipujax::engine::distinctVertices(data_->image->steps).size();
 }
 std::size_t Graph::numEdges() const { noEdges(); }
 
@@ -255,9 +238,7 @@ std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {
   return std::vector<std::uint64_t>(data_->image->num_tiles, cycles_);
 }
 std::vector<VertexInstance> ComputeSet::vertices() const {
-  Vertices vertices;
-  addVertices(data_->image->steps[step_], vertices);
-  return instancesOf(vertices);
+  return instancesOf(ipujax::engine::distinctVertices({&data_->image->steps[step_], 1}));
 }
 
 std::string Program::name() const {
@@ -340,7 +321,7 @@ std::uint64_t TileMemory::alwaysLiveBytes() const {
   return total().excludingGaps() - notAlwaysLiveBytes();
 }
 std::vector<VertexInstance> TileMemory::vertices() const {
-  auto vertices = verticesOf(*data_->image);
+  auto vertices = ipujax::engine::distinctVertices(data_->image->steps);
   std::erase_if(vertices, [&](const auto& vertex) {
     return vertex.second.tile != static_cast<std::int64_t>(tile_);
   });

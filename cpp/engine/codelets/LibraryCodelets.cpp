@@ -25,6 +25,8 @@ constexpr LibraryFile kFiles[] = {
     {"popops", "popops_slice_vertices.h"},
     {"popops", "popops_transpose_vertices.h"},
     {"popops", "popops_reduce_vertices.h"},
+    {"popops", "popops_row_vertices.h"},
+    {"popops", "popops_sort_vertices.h"},
     {"poprand", "poprand_vertices.h"},
     {"popsys", "popsys_vertices.h"},
 };

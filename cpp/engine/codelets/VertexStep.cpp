@@ -24,4 +24,18 @@ std::vector<PlacedVertex> placedVertices(const StepDesc& step) {
   return vertices;
 }
 
+std::map<std::int64_t, PlacedVertex> distinctVertices(std::span<const StepDesc> steps) {
+  std::map<std::int64_t, PlacedVertex> vertices;
+  for (const auto& step : steps)
+    for (auto& vertex : placedVertices(step)) vertices.emplace(vertex.id, vertex);
+  return vertices;
+}
+
+std::map<std::string, std::uint64_t> countByType(
+    const std::map<std::int64_t, PlacedVertex>& vertices) {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [id, vertex] : vertices) ++counts[vertex.type];
+  return counts;
+}
+
 }  // namespace ipujax::engine

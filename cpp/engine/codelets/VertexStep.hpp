@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,5 +36,11 @@ struct PlacedVertex {
 
 /// Those that a step runs, in its order; none of a step that is no codelets'.
 std::vector<PlacedVertex> placedVertices(const StepDesc& step);
+
+/// Those of all steps by their number in the graph: a compute set may run more than once.
+std::map<std::int64_t, PlacedVertex> distinctVertices(std::span<const StepDesc> steps);
+/// How many there are of each type, in the order of the types' names.
+std::map<std::string, std::uint64_t> countByType(
+    const std::map<std::int64_t, PlacedVertex>& vertices);
 
 }  // namespace ipujax::engine

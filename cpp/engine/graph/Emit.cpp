@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "engine/Errors.hpp"
 #include "engine/FloatTraps.hpp"
 #include "engine/graph/Exchange.hpp"
 #include "engine/graph/Planning.hpp"
 #include "engine/kernels/Copy.hpp"
+#include "engine/verify/Overlap.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -19,8 +21,31 @@ ProgramNodePtr stepNode(Step step, const DebugContext& debug) {
   return node;
 }
 
+Footprint footprintOf(const View& view) {
+  OperandDesc operand;
+  operand.type = view.type;
+  operand.shape.assign(view.shape.begin(), view.shape.end());
+  operand.strides = view.strides;
+  Footprint footprint;
+  footprint.assign(operand, view.offset * static_cast<std::int64_t>(sizeOf(view.type)));
+  return footprint;
+}
+
+/// Whether one of two strided views may be read while the other is written: they have no element in
+/// common, or the same elements and the reader replaces one by the other.
+bool mayBeRead(const View& read, const View& written, bool may_replace) {
+  if (read.variable != written.variable) return true;
+  const Footprint a = footprintOf(read), b = footprintOf(written);
+  return areApart(a, b) || (may_replace && isSame(a, b));
+}
+
 void appendStridedCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& src,
                        const ViewPtr& dst, const DebugContext& debug) {
+  if (!mayBeRead(*src, *dst, true)) {
+    const ViewPtr held = graph.addTemporary(*src, src->shape, debug);
+    appendStridedCopy(graph, sequence, src, held, debug);
+    return appendStridedCopy(graph, sequence, held, dst, debug);
+  }
   Step step;
   step.kernel = "engine.copy";
   step.operands = {{src, Access::kRead}, {dst, Access::kWrite}};
@@ -168,6 +193,27 @@ std::pair<ViewPtr, ViewPtr> withoutRepeats(const ViewPtr& src, const ViewPtr& ds
   return {share(std::move(from)), share(std::move(to))};
 }
 
+/// Libraries read all operands before they write: what a step reads and would write over while it
+/// runs is copied first.
+void copyOverwritten(GraphImpl& graph, ProgramNode& sequence, Step& step,
+                     const DebugContext& debug) {
+  const auto is_overwritten = [&](std::uint32_t read) {
+    for (std::uint32_t i = 0; i < step.operands.size(); ++i) {
+      if (step.operands[i].access == Access::kRead) continue;
+      const bool may_replace = std::ranges::count(step.in_place, std::pair(read, i)) != 0;
+      if (!mayBeRead(*step.operands[read].view, *step.operands[i].view, may_replace)) return true;
+    }
+    return false;
+  };
+  for (std::uint32_t read = 0; read < step.operands.size(); ++read) {
+    auto& operand = step.operands[read];
+    if (operand.access != Access::kRead || !is_overwritten(read)) continue;
+    const ViewPtr copy = graph.addTemporary(*operand.view, operand.view->shape, debug);
+    appendCopy(graph, sequence, operand.view, copy, debug);
+    operand.view = copy;
+  }
+}
+
 bool suits(const Use& use) {
   return use.view->isStrided() && (!use.contiguous || use.view->isRowMajor());
 }
@@ -214,6 +260,7 @@ void emit(const GraphScope& graph, ProgramNode& sequence, StepSpec spec,
   if (graph.impl.traps.any()) step.attributes.set(kFloatTraps, maskOf(graph.impl.traps));
   step.cost = spec.cost;
   step.in_place = std::move(spec.in_place);
+  copyOverwritten(graph.impl, sequence, step, debugContext);
   sequence.children.push_back(stepNode(std::move(step), debugContext));
   for (const auto& [from, to] : write_back)
     appendCopy(graph.impl, sequence, from, to, debugContext);

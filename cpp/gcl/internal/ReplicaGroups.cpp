@@ -93,15 +93,6 @@ Tensor variable(poplar::Graph& graph, const Tensor& data, const std::vector<std:
   return t;
 }
 
-/// `data`, or a copy of it where writing `destination` would change it.
-Tensor apartFrom(poplar::Graph& graph, const Tensor& data, const Tensor& destination,
-                 poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
-  if (!data.intersectsWith(destination)) return data;
-  Tensor copy = variable(graph, data, data.shape(), {debug, "apart"});
-  prog.add(poplar::program::Copy(data, copy, false, debug));
-  return copy;
-}
-
 /// Several tensors cost what one of all their bytes does, in the widest of their types.
 engine::Cost costOf(const poplar::Graph& graph, CollectiveKind kind,
                     const std::vector<Tensor>& wholes, const ReplicaGroups& groups,
@@ -145,8 +136,7 @@ void emitMove(poplar::Graph& graph, const char* pattern, const Tensor& data,
               engine::Cost cost) {
   engine::StepSpec spec;
   spec.kernel = "gcl.move";
-  spec.operands = {{apartFrom(graph, data, destination, prog, debug), engine::Access::kRead},
-                   {destination, engine::Access::kWrite}};
+  spec.operands = {{data, engine::Access::kRead}, {destination, engine::Access::kWrite}};
   spec.attributes.set("pattern", std::string(pattern));
   engine::collective::setGroups(spec.attributes, groups);
   spec.cost = cost;
@@ -180,23 +170,19 @@ void allReduceToDestination(poplar::Graph& graph, const std::vector<Tensor>& dat
   }
   if (datas.empty()) return;
   const poplar::DebugContext debug{debugContext, "allReduce"};
-  std::vector<Tensor> sources;
   for (std::size_t i = 0; i < datas.size(); ++i) {
     checkOperator(kWhere, op, datas[i].elementType());
     checkSame(kWhere, datas[i], destinations[i], datas[i].shape());
-    const bool in_place = datas[i] == destinations[i];
-    sources.push_back(in_place ? datas[i]
-                               : apartFrom(graph, datas[i], destinations[i], prog, debug));
   }
   const engine::Cost cost = costOf(graph, CollectiveKind::kAllReduce, datas, groups, options);
   if (op == CollectiveOperator::LOCAL) {
     for (std::size_t i = 0; i < datas.size(); ++i) {
-      if (sources[i] != destinations[i])
-        prog.add(poplar::program::Copy(sources[i], destinations[i], false, debug));
+      if (datas[i] != destinations[i])
+        prog.add(poplar::program::Copy(datas[i], destinations[i], false, debug));
     }
     return;
   }
-  emitReduce(graph, sources, destinations, op, false, groups, prog, debug, cost);
+  emitReduce(graph, datas, destinations, op, false, groups, prog, debug, cost);
 }
 
 std::vector<Tensor> allReduce(poplar::Graph& graph, const std::vector<Tensor>& datas,

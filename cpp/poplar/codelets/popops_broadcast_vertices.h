@@ -232,4 +232,46 @@ class BroadcastVectorInner1DInPlace : public poplar::MultiVertex {
 template <expr::BinaryOpType op, class T>
 class BroadcastVectorInnerInPlaceSupervisor : public BroadcastVectorInner1DInPlace<op, T> {};
 
+/// `workList`: the number of rows less one, and of each row the size of B and how many blocks of
+/// this size it has.
+template <class List, class F>
+void ofBlocks(const List& list, const F& element) {
+  const unsigned rows = list[0] + 1;
+  for (unsigned i = 0; i < rows; ++i) {
+    const unsigned size = list[1 + 2 * i], elements = size * list[2 + 2 * i];
+    for (unsigned j = 0; j < elements; ++j) element(i, j, j % size);
+  }
+}
+/// B[i] for each of the blocks of row i.
+template <expr::BinaryOpType op, class T>
+class BroadcastVectorInner2D : public poplar::Vertex {
+ public:
+  InputRows<T> B;
+  poplar::Input<Rows<std::uint16_t>> workList;
+  InputRows<T> data;
+  Rows<poplar::Output<Pointer<T>>> out;
+
+  bool compute() {
+    ofBlocks(workList, [&](unsigned i, unsigned j, unsigned b) {
+      out[i][j] = apply<op, T>(data[i][j], B[i][b]);
+    });
+    return true;
+  }
+};
+
+template <expr::BinaryOpType op, class T>
+class BroadcastVectorInner2DInPlace : public poplar::Vertex {
+ public:
+  InputRows<T> B;
+  poplar::Input<Rows<std::uint16_t>> workList;
+  Rows<poplar::InOut<Pointer<T>>> data;
+
+  bool compute() {
+    ofBlocks(workList, [&](unsigned i, unsigned j, unsigned b) {
+      data[i][j] = apply<op, T>(data[i][j], B[i][b]);
+    });
+    return true;
+  }
+};
+
 }  // namespace popops

@@ -153,6 +153,46 @@ class aXMinusbYSupervisor : public Mixed1D<-1, T, S, kFlags...> {};
 template <class T, class S, bool... kFlags>
 class aXMinusbY2D : public Mixed2D<-1, T, S, kFlags...> {};
 
+/// A = A - scaleA * A + scaleB * B.
+template <class T, class S>
+T interpolated(T a, S scale_a, T b, S scale_b) {
+  return scaled::added<1, T, T, S>(scaled::added<-1, T, T, S>(a, a, scale_a), b, scale_b);
+}
+
+template <class T, bool... kFlags>
+class XMinusaXPlusbYSupervisor : public poplar::MultiVertex {
+ public:
+  using Scale = scaled::ScaleOf<T, kFlags...>;
+  poplar::InOut<Pointer<T>> A;
+  poplar::Input<Pointer<T>> B;
+  typename Scale::Field scaleA;
+  unsigned short size;
+  typename Scale::Field scaleB;
+
+  bool compute(unsigned worker) {
+    const T a = Scale::of(scaleA), b = Scale::of(scaleB);
+    return ofWorker(worker, size, [&](unsigned i) { A[i] = interpolated(A[i], a, B[i], b); });
+  }
+  std::uint64_t getCycleEstimate() const { return scaled::sixOf<T>(size); }
+};
+
+template <class T, bool... kFlags>
+class XMinusaXPlusbY2D : public poplar::Vertex {
+ public:
+  using Scale = scaled::ScaleOf<T, kFlags...>;
+  InOutRows<T> A;
+  InputRows<T> B;
+  typename Scale::Field scaleA;
+  typename Scale::Field scaleB;
+
+  bool compute() {
+    const T a = Scale::of(scaleA), b = Scale::of(scaleB);
+    return ofRows(A,
+                  [&](unsigned i, unsigned j) { A[i][j] = interpolated(A[i][j], a, B[i][j], b); });
+  }
+  std::uint64_t getCycleEstimate() const { return scaled::rowsOf<T>(A); }
+};
+
 /// A *= B.
 template <class T>
 class HadamardProd : public poplar::Vertex {

@@ -98,181 +98,150 @@ std::uint64_t regionCycles(const V& v) {
 
 }  // namespace slices
 
-/// subT[i] = baseT[offsets[i]], of rows of regionSize elements.
-template <class T>
-class MultiSlice : public poplar::MultiVertex {
- public:
+/// A slice reads baseT and writes subT; an update reads subT and changes rows of baseT.
+template <bool kUpdates, class Elements>
+using BaseOf = std::conditional_t<kUpdates, poplar::InOut<Elements>, poplar::Input<Elements>>;
+template <bool kUpdates, class Elements>
+using SubOf = std::conditional_t<kUpdates, poplar::Input<Elements>, poplar::Output<Elements>>;
+
+/// subT[i] and baseT[offsets[i]], of rows of regionSize elements.
+template <bool kUpdates, class T>
+struct RowsAtOffsets : poplar::MultiVertex {
   poplar::Input<poplar::Vector<unsigned>> offsets;
-  poplar::Input<Pointer<T>> baseT;
-  poplar::Output<Pointer<T>> subT;
+  BaseOf<kUpdates, Pointer<T>> baseT;
+  SubOf<kUpdates, Pointer<T>> subT;
   unsigned baseOffset = 0;
   unsigned numBaseElements;
   unsigned short regionSize;
   bool indicesAreSorted = false;
   bool splitSingleRegion = false;
-  unsigned maxElementsPerWorker = 0;
-
-  bool compute(unsigned worker) {
-    return slices::ofOffsets(*this, worker,
-                             [&](unsigned sub, unsigned base) { subT[sub] = baseT[base]; });
-  }
-  std::uint64_t getCycleEstimate() const {
-    return slices::offsetCycles<T>(offsets.size(), regionSize);
-  }
-};
-
-/// baseT[offsets[i]] = subT[i].
-template <class T>
-class MultiUpdate : public poplar::MultiVertex {
- public:
-  poplar::Input<poplar::Vector<unsigned>> offsets;
-  poplar::InOut<Pointer<T>> baseT;
-  poplar::Input<Pointer<T>> subT;
-  unsigned baseOffset = 0;
-  unsigned numBaseElements;
-  unsigned short regionSize;
-  bool indicesAreSorted = false;
-  bool splitSingleRegion = false;
-  unsigned maxElementsPerWorker = 0;
-
-  bool compute(unsigned worker) {
-    return slices::ofOffsets(*this, worker,
-                             [&](unsigned sub, unsigned base) { baseT[base] = subT[sub]; });
-  }
-  std::uint64_t getCycleEstimate() const {
-    return slices::offsetCycles<T>(offsets.size(), regionSize);
-  }
-};
-
-/// baseT[offsets[i]] = op(baseT[offsets[i]], subT[i]).
-template <class T, bool kWritesSubwords, Operation op>
-class MultiUpdateOp : public poplar::MultiVertex {
- public:
-  poplar::Input<poplar::Vector<unsigned>> offsets;
-  poplar::Input<Pointer<T>> subT;
-  poplar::InOut<Pointer<T>> baseT;
-  unsigned short regionSize;
-  bool indicesAreSorted = false;
-  unsigned baseOffset = 0;
-  unsigned numBaseElements;
   unsigned maxElementsPerWorker = 0;
 
   bool compute(unsigned worker) {
     return slices::ofOffsets(*this, worker, [&](unsigned sub, unsigned base) {
-      baseT[base] = reduced<op, T>(baseT[base], subT[sub]);
+      if constexpr (kUpdates)
+        baseT[base] = subT[sub];
+      else
+        subT[sub] = baseT[base];
+    });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return slices::offsetCycles<T>(offsets.size(), regionSize);
+  }
+};
+template <class T>
+class MultiSlice : public RowsAtOffsets<false, T> {};
+template <class T>
+class MultiUpdate : public RowsAtOffsets<true, T> {};
+
+/// The fields of updates baseT[offsets[i]] = op(baseT[offsets[i]], subT[i]).
+template <class T>
+struct UpdatedRows : poplar::MultiVertex {
+  poplar::Input<poplar::Vector<unsigned>> offsets;
+  poplar::Input<Pointer<T>> subT;
+  poplar::InOut<Pointer<T>> baseT;
+  unsigned short regionSize;
+  bool indicesAreSorted = false;
+  unsigned baseOffset = 0;
+  unsigned numBaseElements;
+  unsigned maxElementsPerWorker = 0;
+
+  /// Reads what it changes: two rows for one of a copy.
+  std::uint64_t getCycleEstimate() const {
+    return slices::offsetCycles<T>(offsets.size(), 2 * regionSize);
+  }
+};
+
+template <class T, bool kWritesSubwords, Operation op>
+class MultiUpdateOp : public UpdatedRows<T> {
+ public:
+  bool compute(unsigned worker) {
+    auto& base = this->baseT;
+    return slices::ofOffsets(*this, worker, [&](unsigned from, unsigned to) {
+      base[to] = reduced<op, T>(base[to], this->subT[from]);
     });
   }
 };
 
 /// The same with scale * subT[i].
 template <class T, class ScaleType, bool kWritesSubwords, Operation op>
-class ScaledMultiUpdateOp : public poplar::MultiVertex {
+class ScaledMultiUpdateOp : public UpdatedRows<T> {
  public:
   using Computed = std::conditional_t<std::is_same_v<ScaleType, half>, float, ScaleType>;
-  poplar::Input<poplar::Vector<unsigned>> offsets;
-  poplar::Input<Pointer<T>> subT;
-  poplar::InOut<Pointer<T>> baseT;
-  unsigned short regionSize;
-  bool indicesAreSorted = false;
-  unsigned baseOffset = 0;
-  unsigned numBaseElements;
-  unsigned maxElementsPerWorker = 0;
   poplar::Input<ScaleType> scale;
 
   bool compute(unsigned worker) {
+    auto& base = this->baseT;
     const Computed by = static_cast<Computed>(*scale);
-    return slices::ofOffsets(*this, worker, [&](unsigned sub, unsigned base) {
-      const T other = static_cast<T>(by * static_cast<Computed>(subT[sub]));
-      baseT[base] = reduced<op, T>(baseT[base], other);
+    return slices::ofOffsets(*this, worker, [&](unsigned from, unsigned to) {
+      const T other = static_cast<T>(by * static_cast<Computed>(this->subT[from]));
+      base[to] = reduced<op, T>(base[to], other);
     });
   }
 };
 
-/// subT = baseT[offset, ...), round and round.
-template <class T>
-class DynamicSlice1D : public poplar::MultiVertex {
- public:
+/// subT and baseT[offset, ...), round and round.
+template <bool kUpdates, class T>
+struct RowsFrom1D : poplar::MultiVertex {
   poplar::Input<unsigned> offset;
-  poplar::Input<Pointer<T>> baseT;
-  poplar::Output<Pointer<T>> subT;
+  BaseOf<kUpdates, Pointer<T>> baseT;
+  SubOf<kUpdates, Pointer<T>> subT;
   unsigned numBaseElements;
   unsigned numSubElements;
   unsigned regionSize;
 
   bool compute(unsigned worker) {
-    return slices::ofRowsFrom(*this, worker,
-                              [&](unsigned sub, unsigned base) { subT[sub] = baseT[base]; });
+    return slices::ofRowsFrom(*this, worker, [&](unsigned sub, unsigned base) {
+      if constexpr (kUpdates)
+        baseT[base] = subT[sub];
+      else
+        subT[sub] = baseT[base];
+    });
   }
   std::uint64_t getCycleEstimate() const {
     return slices::rowCycles<T>(regionSize, numSubElements);
   }
 };
 template <class T>
-class DynamicSlice1d : public DynamicSlice1D<T> {};
+class DynamicSlice1D : public RowsFrom1D<false, T> {};
 template <class T>
-class DynamicSliceSupervisor : public DynamicSlice1D<T> {};
-
-/// baseT[offset, ...) = subT.
+class DynamicSlice1d : public RowsFrom1D<false, T> {};
 template <class T>
-class DynamicUpdateSlice1D : public poplar::MultiVertex {
- public:
-  poplar::Input<unsigned> offset;
-  poplar::InOut<Pointer<T>> baseT;
-  poplar::Input<Pointer<T>> subT;
-  unsigned numBaseElements;
-  unsigned numSubElements;
-  unsigned regionSize;
-
-  bool compute(unsigned worker) {
-    return slices::ofRowsFrom(*this, worker,
-                              [&](unsigned sub, unsigned base) { baseT[base] = subT[sub]; });
-  }
-  std::uint64_t getCycleEstimate() const {
-    return slices::rowCycles<T>(regionSize, numSubElements);
-  }
-};
+class DynamicSliceSupervisor : public RowsFrom1D<false, T> {};
 template <class T>
-class DynamicUpdateSlice1d : public DynamicUpdateSlice1D<T> {};
+class DynamicUpdateSlice1D : public RowsFrom1D<true, T> {};
 template <class T>
-class DynamicUpdateSliceSupervisor : public DynamicUpdateSlice1D<T> {};
+class DynamicUpdateSlice1d : public RowsFrom1D<true, T> {};
+template <class T>
+class DynamicUpdateSliceSupervisor : public RowsFrom1D<true, T> {};
 
 /// The same in each of numRegions groups of rows.
-template <class T>
-class DynamicSlice2D : public poplar::Vertex {
- public:
+template <bool kUpdates, class T>
+struct RowsFrom2D : poplar::Vertex {
   poplar::Input<unsigned> offset;
-  poplar::Vector<poplar::Input<Span<T>>> baseT;
-  Rows<poplar::Output<Pointer<T>>> subT;
+  poplar::Vector<BaseOf<kUpdates, Span<T>>> baseT;
+  Rows<SubOf<kUpdates, Pointer<T>>> subT;
   unsigned numBaseElements;
   unsigned numSubElements;
   unsigned short numRegions;
 
   bool compute() {
-    return slices::ofRegionsFrom(
-        *this, [&](unsigned sub, unsigned base, unsigned e) { subT[sub][e] = baseT[base][e]; });
+    return slices::ofRegionsFrom(*this, [&](unsigned sub, unsigned base, unsigned e) {
+      if constexpr (kUpdates)
+        baseT[base][e] = subT[sub][e];
+      else
+        subT[sub][e] = baseT[base][e];
+    });
   }
   std::uint64_t getCycleEstimate() const { return slices::regionCycles<T>(*this); }
 };
 template <class T>
-class DynamicSlice2d : public DynamicSlice2D<T> {};
-
+class DynamicSlice2D : public RowsFrom2D<false, T> {};
 template <class T>
-class DynamicUpdateSlice2D : public poplar::Vertex {
- public:
-  poplar::Input<unsigned> offset;
-  poplar::Vector<poplar::InOut<Span<T>>> baseT;
-  InputRows<T> subT;
-  unsigned numBaseElements;
-  unsigned numSubElements;
-  unsigned short numRegions;
-
-  bool compute() {
-    return slices::ofRegionsFrom(
-        *this, [&](unsigned sub, unsigned base, unsigned e) { baseT[base][e] = subT[sub][e]; });
-  }
-  std::uint64_t getCycleEstimate() const { return slices::regionCycles<T>(*this); }
-};
+class DynamicSlice2d : public RowsFrom2D<false, T> {};
 template <class T>
-class DynamicUpdateSlice2d : public DynamicUpdateSlice2D<T> {};
+class DynamicUpdateSlice2D : public RowsFrom2D<true, T> {};
+template <class T>
+class DynamicUpdateSlice2d : public RowsFrom2D<true, T> {};
 
 }  // namespace popops

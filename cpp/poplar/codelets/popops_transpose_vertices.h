@@ -21,8 +21,23 @@ inline double transposeCycles(unsigned matrices, unsigned rows, unsigned columns
   return 29 + matrices * (18 + rows * (12 + 4 * (columns - 2.0)));
 }
 
-/// numTranspositions matrices for each of the first workerCount workers, one fewer for the others.
 /// Rows and columns are by four, and have one of the two names that SDKs give them.
+template <class V>
+unsigned rowsOf(const V& v) {
+  return v.numSrcRowsD4 + v.numSrcRowsD4Or8;
+}
+template <class V>
+unsigned columnsOf(const V& v) {
+  return v.numSrcColumnsD4 + v.numSrcColumnsD4Or8;
+}
+
+/// One of the vertex's matrices, which lie one after another.
+template <class V>
+void transposeOne(const V& v, unsigned matrix) {
+  transposed(v.src, v.dst, matrix * 16 * rowsOf(v) * columnsOf(v), 4 * rowsOf(v), 4 * columnsOf(v));
+}
+
+/// numTranspositions matrices for each of the first workerCount workers, one fewer for the others.
 template <class T>
 class Transpose1D : public poplar::MultiVertex {
  public:
@@ -35,18 +50,12 @@ class Transpose1D : public poplar::MultiVertex {
 
   bool compute(unsigned worker) {
     const unsigned matrices = numTranspositions * kWorkers - (kWorkers - workerCount);
-    return ofWorker(worker, matrices, [&](unsigned i) {
-      transposed(src, dst, i * 16 * rows() * columns(), 4 * rows(), 4 * columns());
-    });
+    return ofWorker(worker, matrices, [this](unsigned i) { transposeOne(*this, i); });
   }
   std::uint64_t getCycleEstimate() const {
     return whole(ipujax::engine::expr::kLaunchCycles + 7 +
-                 kWorkers * transposeCycles(numTranspositions, rows(), columns()));
+                 kWorkers * transposeCycles(numTranspositions, rowsOf(*this), columnsOf(*this)));
   }
-
- private:
-  unsigned rows() const { return numSrcRowsD4 + numSrcRowsD4Or8; }
-  unsigned columns() const { return numSrcColumnsD4 + numSrcColumnsD4Or8; }
 };
 template <class T>
 class TransposeSupervisor : public Transpose1D<T> {};
@@ -61,17 +70,11 @@ class Transpose1DSingleWorker : public poplar::Vertex {
   unsigned short numTranspositionsM1;
 
   bool compute() {
-    return ofAll(numTranspositionsM1 + 1, [&](unsigned i) {
-      transposed(src, dst, i * 16 * rows() * columns(), 4 * rows(), 4 * columns());
-    });
+    return ofAll(numTranspositionsM1 + 1, [this](unsigned i) { transposeOne(*this, i); });
   }
   std::uint64_t getCycleEstimate() const {
-    return whole(transposeCycles(numTranspositionsM1 + 1, rows(), columns()));
+    return whole(transposeCycles(numTranspositionsM1 + 1, rowsOf(*this), columnsOf(*this)));
   }
-
- private:
-  unsigned rows() const { return numSrcRowsD4 + numSrcRowsD4Or8; }
-  unsigned columns() const { return numSrcColumnsD4 + numSrcColumnsD4Or8; }
 };
 template <class T>
 class Transpose : public Transpose1DSingleWorker<T> {};

@@ -1,7 +1,6 @@
 #include "poplar/internal/EngineProfile.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "poplar/Engine.hpp"
 
@@ -10,8 +9,6 @@ namespace poplar::internal {
 using ipujax::engine::Cost;
 using ipujax::engine::Image;
 using ipujax::engine::NodeKind;
-
-namespace {
 
 ProfileValue::Map accountOf(const Cost& cost) {
   return {{"cycles", cost.cycles()},
@@ -25,23 +22,7 @@ ProfileValue::Map accountOf(const Cost& cost) {
           {"flops", cost.flops}};
 }
 
-/// "host copy buffers" as "hostCopyBuffers".
-std::string keyOf(std::string_view name) {
-  std::string key;
-  for (const char c : name) {
-    const bool begins_word = key.ends_with(' ');
-    if (begins_word) key.pop_back();
-    key += begins_word ? static_cast<char>(std::toupper(c)) : c;
-  }
-  return key;
-}
-
-ProfileValue partsOf(const ipujax::engine::TileParts& parts) {
-  ProfileValue::Map found;
-  for (std::size_t i = 0; i < parts.bytes.size(); ++i)
-    found.emplace(keyOf(ipujax::engine::kPartNames[i]), parts.bytes[i]);
-  return found;
-}
+namespace {
 
 /// The Switch over the entry points stands alone in the root.
 const ipujax::engine::Node* entrySwitch(const Image& image) {
@@ -58,36 +39,6 @@ Cost costOfEntry(const Image& image, const std::string& entry,
   if (!node || name == image.entry_points.end()) return image.cost();
   const auto index = static_cast<std::size_t>(name - image.entry_points.begin());
   return costOf(image, node->children[index], trips);
-}
-
-ProfileValue graphProfile(const Image& image) {
-  const auto& memory = image.memory;
-  ProfileValue::Vector ipus;
-  for (const auto& ipu : image.ipus) {
-    ipus.push_back(ProfileValue::Map{{"fullestTileBytes", ipu.worst_tile_bytes},
-                                     {"fullestTile", partsOf(ipu.worst_tile)}});
-  }
-  const std::size_t num_ipus = std::max<std::size_t>(1, image.ipus.size());
-  ProfileValue::Map target{{"type", "IPU_MODEL"},
-                           {"numIPUs", num_ipus},
-                           {"numReplicas", std::uint64_t{image.signature.num_replicas}},
-                           {"numTiles", image.num_tiles},
-                           {"tilesPerIPU", image.num_tiles / num_ipus},
-                           {"bytesPerTile", memory.tile_capacity},
-                           {"clockFrequency", image.clock_hz}};
-  ProfileValue::Map bytes{{"fullestTile", memory.worst_tile},
-                          {"fullestTileBytes", memory.worst_tile_bytes},
-                          {"alwaysLiveBytes", memory.always_live_bytes},
-                          {"peakLiveBytes", memory.peak_live_bytes},
-                          {"vertexStateBytes", memory.vertex_state_bytes},
-                          {"codeBytes", memory.code_bytes},
-                          {"ipus", std::move(ipus)}};
-  return ProfileValue::Map{{"target", std::move(target)},
-                           {"memory", std::move(bytes)},
-                           {"graph", ProfileValue::Map{{"numVars", image.buffers.size()},
-                                                       {"numSteps", image.steps.size()},
-                                                       {"numPrograms", image.entry_points.size()}}},
-                           {"longestProgram", accountOf(image.cost())}};
 }
 
 void RunLog::add(std::string name, std::string entry, const Cost& cost) {
@@ -127,18 +78,6 @@ void RunLog::print(std::ostream& os) const {
 }  // namespace poplar::internal
 
 namespace poplar {
-
-void printGraphSummary(std::ostream& os, const ProfileValue& graphProfile, const OptionFlags&) {
-  const auto& account = graphProfile["longestProgram"];
-  const auto& memory = graphProfile["memory"];
-  os << "Cycles (longest program): " << account["cycles"] << " (compute "
-     << account["computeCycles"] << ", exchange " << account["exchangeCycles"] << ", sync "
-     << account["syncCycles"] << ")\n"
-     << "Exchange bytes: " << account["exchangeBytes"] << "\n"
-     << "Memory on the fullest tile (" << memory["fullestTile"]
-     << "): " << memory["fullestTileBytes"] << " of " << graphProfile["target"]["bytesPerTile"]
-     << " bytes\n";
-}
 
 void printExecutionSummary(std::ostream& os, const ProfileValue&,
                            const ProfileValue& executionProfile, const OptionFlags&) {

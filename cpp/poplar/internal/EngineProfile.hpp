@@ -13,8 +13,8 @@ namespace poplar::internal {
 ipujax::engine::Cost costOfEntry(const ipujax::engine::Image& image, const std::string& entry,
                                  const ipujax::engine::TripMeans& trips);
 
-/// The model's account of a compiled graph: target, memory, and the longest program.
-ProfileValue graphProfile(const ipujax::engine::Image& image);
+/// A cost by the names of its parts.
+ProfileValue::Map accountOf(const ipujax::engine::Cost& cost);
 
 /// The runs of an engine: their names and what they took by account.
 class RunLog {

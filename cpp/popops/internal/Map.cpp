@@ -1,8 +1,5 @@
 #include "popops/internal/Map.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -18,19 +15,6 @@ using ipujax::engine::Access;
 using ipujax::engine::StepSpec;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
-
-/// Whether both may have an element in common: not where their elements take turns, as the steps of
-/// a sequence do.
-bool mayMeet(const Tensor& a, const Tensor& b) {
-  const auto &x = *a.view(), &y = *b.view();
-  if (!x.isStrided() || !y.isStrided() || x.variable != y.variable) return a.intersectsWith(b);
-  std::int64_t distance = 0;
-  for (const auto* view : {&x, &y})
-    for (std::size_t d = 0; d < view->shape.size(); ++d)
-      if (view->shape[d] > 1) distance = std::gcd(distance, view->strides[d]);
-  const std::int64_t between = x.offset - y.offset;
-  return distance == 0 ? between == 0 : between % distance == 0;
-}
 
 struct Plan {
   ExprProgram program;
@@ -136,7 +120,6 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
     throw poputil::poplibs_error("[popops::map] needs one output for each expression; got " +
                                  std::to_string(outputs.size()) + " for " +
                                  std::to_string(types.size()) + ". Pass one for each.");
-  std::vector<Tensor> targets;
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
     if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
@@ -145,15 +128,8 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
           "[popops::map] needs an output of shape " + all.front().shapeToString() + " and type " +
           poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
           out.elementType().toString() + ". Make it with addVariable.");
-    const bool overlaps =
-        std::any_of(plan.inputs.begin(), plan.inputs.end(),
-                    [&](const Tensor& in) { return in != out && mayMeet(in, out); });
-    targets.push_back(overlaps ? graph.clone(out, debugContext) : out);
   }
-  emitMap(graph, plan, targets, prog, debugContext, cycles);
-  for (std::size_t j = 0; j < outputs.size(); ++j)
-    if (targets[j] != outputs[j])
-      prog.add(poplar::program::Copy(targets[j], outputs[j], false, debugContext));
+  emitMap(graph, plan, outputs, prog, debugContext, cycles);
 }
 
 }  // namespace popops::internal

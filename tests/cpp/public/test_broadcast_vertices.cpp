@@ -1,3 +1,4 @@
+#include <popops/Cast.hpp>
 #include <popops/ExprOpUtils.hpp>
 #include <poputil/VertexTemplates.hpp>
 
@@ -95,6 +96,22 @@ TEST(vectors_along_the_inner_dimension) {
   CHECK(f.result<float>(out) == expected);
 }
 
+TEST(vectors_along_the_inner_dimension_of_rows) {
+  for (const bool in_place : {false, true}) {
+    OneVertex f(templateVertex(
+        in_place ? "popops::BroadcastVectorInner2DInPlace" : "popops::BroadcastVectorInner2D",
+        BinaryOpType::MULTIPLY, FLOAT));
+    const Tensor data = f.onTile<float>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+    const Tensor out = f.onTile<float>({2, 4}, Floats(8));
+    f.graph.connect(f.v["data"], data);
+    f.graph.connect(f.v["B"], f.onTile<float>({2, 2}, {10, 100, 2, 3}));
+    f.graph.connect(f.v["workList"],
+                    f.onTile<unsigned short>({5}, {1, 2, 2, 1, 4}, UNSIGNED_SHORT));
+    if (!in_place) f.graph.connect(f.v["out"], out);
+    CHECK(f.result<float>(in_place ? data : out) == (Floats{10, 200, 30, 400, 10, 12, 14, 16}));
+  }
+}
+
 TEST(selections_between_tensors_and_scalars) {
   OneVertex f(templateVertex("popops::Select", INT));
   const Tensor choice = f.onTile<char>({2, 2}, {true, false, false, true}, BOOL);
@@ -175,4 +192,21 @@ TEST(sums_of_two_scaled_tensors) {
   product.graph.connect(product.v["A"], y);
   product.graph.connect(product.v["B"], product.onTile<float>({1, 2}, {2, -1}));
   CHECK(product.result<float>(y) == (Floats{6, -4}));
+
+  for (const bool constant : {true, false}) {
+    OneVertex h(templateVertex("popops::XMinusaXPlusbYSupervisor", HALF, constant, false));
+    const Tensor x = h.onTile<float>({3}, {1, 2, 4}, HALF);
+    h.graph.connect(h.v["A"], x);
+    h.graph.connect(h.v["B"], h.onTile<float>({3}, {8, 16, 32}, HALF));
+    h.graph.setInitialValue(h.v["size"], 3);
+    if (constant) {
+      h.graph.setInitialValueHalf(h.v["scaleA"], std::uint16_t{0x3800});  // 0.5
+      h.graph.setInitialValueHalf(h.v["scaleB"], std::uint16_t{0x3400});  // 0.25
+    } else {
+      h.graph.connect(h.v["scaleA"], h.onTile<float>({1}, {0.5F}, HALF));
+      h.graph.connect(h.v["scaleB"], h.onTile<float>({1}, {0.25F}, HALF));
+    }
+    h.prog.add(program::Execute(h.cs));
+    CHECK(h.run<float>(popops::cast(h.graph, x, FLOAT, h.prog)) == (Floats{2.5F, 5, 10}));
+  }
 }

@@ -188,3 +188,17 @@ TEST(copies_keep_aliases_when_asked) {
   for (int i = 0; i < 2; ++i) thrice.insert(thrice.end(), wanted.begin(), wanted.end());
   CHECK(f.run(concat({twin, plain, there})) == thrice);
 }
+
+TEST(a_clone_of_a_concatenation_lies_where_its_parts_do) {
+  Fixture f(8);
+  const Tensor a = f.constant<float>({2, 2}, std::vector<float>{1, 2, 3, 4});
+  const Tensor b = f.constant<float>({2, 1}, std::vector<float>{5, 6});
+  f.graph.setTileMapping(a, 5);
+  f.graph.setTileMapping(b, 7);
+  const Tensor both = concat(a, b, 1);
+  const Tensor clone = f.graph.clone(both);
+  CHECK(f.graph.getTileMapping(clone[0][0])[5].size() == 1);
+  CHECK(f.graph.getTileMapping(clone[1][2])[7].size() == 1);
+  f.prog.add(program::Copy(both, clone));
+  CHECK(f.run<float>(clone) == (std::vector<float>{1, 2, 5, 3, 4, 6}));
+}

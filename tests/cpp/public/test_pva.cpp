@@ -6,6 +6,7 @@
 #include <popops/Loop.hpp>
 #include <pva/pva.hpp>
 #include <sstream>
+#include <string>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -77,6 +78,36 @@ TEST(reports_say_what_the_profile_says) {
              static_cast<double>(report.execution().steps().size()));
 }
 
+TEST(a_graph_profile_has_the_names_that_poplar_documents) {
+  const Profiled p({});
+  const auto profile = p.engine.getGraphProfile();
+  const auto compilation = p.engine.getReport().compilation();
+  const auto sets = compilation.computeSets();
+  CHECK_EQ(profile["graph"]["numComputeSets"].asUint(), sets.size());
+  CHECK_EQ(profile["graph"]["numVertices"].asUint(), 0U);
+  CHECK_EQ(profile["vertexTypes"]["names"].size(), 0U);
+  std::size_t executed = 0;
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    CHECK_EQ(profile["computeSets"]["names"][i].asString(), sets[i].name());
+  for (const auto& program : profile["programs"].asVector()) {
+    if (program["type"].asString() != "OnTileExecute") continue;
+    ++executed;
+    CHECK_EQ(program["name"].asString(),
+             profile["computeSets"]["names"][program["computeset"].asUint()].asString());
+  }
+  CHECK(executed >= sets.size());
+  const auto target = profile["target"];
+  CHECK_EQ(target["totalMemory"].asDouble(), 16 * target["bytesPerTile"].asDouble());
+  const auto tiles = profile["memory"]["byTile"];
+  for (const auto& tile : compilation.tiles()) {
+    const auto memory = tile.memory().total();
+    const auto at = tile.id();
+    CHECK_EQ(tiles["total"][at].asDouble(), static_cast<double>(memory.excludingGaps()));
+    CHECK_EQ(tiles["totalIncludingGaps"][at].asDouble(),
+             static_cast<double>(memory.includingGaps()));
+  }
+}
+
 TEST(programs_of_a_report_are_visited) {
   const Profiled p({});
   const auto report = p.engine.getReport(false);
@@ -117,9 +148,10 @@ TEST(programs_of_a_report_are_visited) {
   CHECK_THROWS(report.compilation().graph().numEdges(), "needs edges");
 }
 
-TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
-  Fixture f(8);
-  std::istringstream source(R"src(
+/// Vertices of two types on two tiles, run three times, and a sum.
+struct TwoTypes : Fixture {
+  TwoTypes() : Fixture(8) {
+    std::istringstream source(R"src(
 #include <poplar/Vertex.hpp>
 class First : public poplar::Vertex {
  public:
@@ -131,17 +163,23 @@ class Second : public poplar::Vertex {
   poplar::Output<int> out;
   bool compute() { *out = 2; return true; }
 };)src");
-  f.graph.addCodelets(source);
-  const auto set = f.graph.addComputeSet("set");
-  const auto out = f.graph.addVariable(INT, {6});
-  for (unsigned i = 0; i < 6; ++i) {  // tile 1: three of First; tile 2: one of First, two of Second
-    const auto v = f.graph.addVertex(set, i < 4 ? "First" : "Second", {{"out", out[i]}});
-    f.graph.setTileMapping(v, i < 3 ? 1 : 2);
-    f.graph.setTileMapping(out[i], i < 3 ? 1 : 2);
+    graph.addCodelets(source);
+    const auto set = graph.addComputeSet("set");
+    const auto out = graph.addVariable(INT, {6});
+    // Tile 1 has three of First, tile 2 one of First and two of Second.
+    for (unsigned i = 0; i < 6; ++i) {
+      const auto v = graph.addVertex(set, i < 4 ? "First" : "Second", {{"out", out[i]}});
+      graph.setTileMapping(v, i < 3 ? 1 : 2);
+      graph.setTileMapping(out[i], i < 3 ? 1 : 2);
+    }
+    prog.add(Repeat(2, Execute(set)));
+    prog.add(Execute(set));
+    popops::addInPlace(graph, out, out, prog, "sum");
   }
-  f.prog.add(Repeat(2, Execute(set)));
-  f.prog.add(Execute(set));
-  popops::addInPlace(f.graph, out, out, f.prog, "sum");
+};
+
+TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
+  TwoTypes f;
   Engine engine(f.graph, f.prog);
   engine.loadAndRun(f.device);
   const auto report = engine.getReport();
@@ -167,6 +205,25 @@ class Second : public poplar::Vertex {
   const auto locations = engine.getSimulatedErrorLocations("set");
   CHECK(locations == (std::vector<ErrorLocation>{ErrorLocation(1), ErrorLocation(2)}));
   CHECK_THROWS(engine.getSimulatedErrorLocations("no set"), "got 'no set'");
+}
+
+TEST(profiles_and_drawings_name_vertices_and_library_functions) {
+  TwoTypes f;
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  const auto profile = engine.getGraphProfile();
+  CHECK_EQ(profile["graph"]["numVertices"].asUint(), 6U);
+  CHECK_EQ(profile["vertexTypes"]["names"][1].asString(), "Second");
+  const auto vertices = profile["computeSets"]["vertexCounts"].sum2DUint();
+  CHECK(vertices >= 6 && vertices % 6 == 0);
+  std::ostringstream summary, drawing;
+  engine.printProfileSummary(summary);
+  CHECK(summary.str().find("set: First (4), Second (2)") != std::string::npos);
+  CHECK(summary.str().find("\n    sum\n") != std::string::npos);
+  f.graph.outputComputeGraph(drawing, {f.prog});
+  const auto executed = drawing.str().find("-> cs0"), added = drawing.str().find("Execute sum");
+  CHECK(drawing.str().find("\"set: 6 vertices\"") < executed && executed < added);
+  CHECK(added != std::string::npos);
 }
 
 TEST(engines_leave_reports_where_they_are_asked_to) {

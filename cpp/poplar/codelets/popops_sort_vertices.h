@@ -1,0 +1,133 @@
+// The vertices of popops that sort and that programs name in Graph::addVertex, which loads them for
+// the first. Source of fields and results: PopLibs, lib/popops/codelets.
+#include <poplar/codelets/vertex_loops.h>
+
+namespace popops {
+
+using namespace ipujax_vertices;
+
+template <class List>
+void exchange(List& list, unsigned a, unsigned b) {
+  const auto held = list[a];
+  list[a] = list[b];
+  list[b] = held;
+}
+
+/// Sorts n keys, the smallest first, in place; `swap` exchanges two of them.
+template <class Keys, class Swap>
+void heapSort(const Keys& keys, unsigned n, const Swap& swap) {
+  const auto sink = [&](unsigned top, unsigned end) {
+    for (unsigned child = 2 * top + 1; child < end; child = 2 * top + 1) {
+      if (child + 1 < end && keys[child] < keys[child + 1]) ++child;
+      if (!(keys[top] < keys[child])) return;
+      swap(top, child);
+      top = child;
+    }
+  };
+  for (unsigned top = n / 2; top-- > 0;) sink(top, n);
+  for (unsigned end = n; end-- > 1;) {
+    swap(0, end);
+    sink(0, end);
+  }
+}
+
+template <class KeyType>
+class HeapSortVertex : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<KeyType>> out;
+
+  bool compute() {
+    heapSort(out, out.size(), [this](unsigned a, unsigned b) { exchange(out, a, b); });
+    return true;
+  }
+};
+
+/// Values move with their keys; those of equal keys are in no order.
+template <class KeyType, class ValueType>
+class HeapSortVertexKV : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<KeyType>> key;
+  poplar::InOut<poplar::Vector<ValueType>> value;
+
+  bool compute() {
+    heapSort(key, key.size(), [this](unsigned a, unsigned b) {
+      exchange(key, a, b);
+      exchange(value, a, b);
+    });
+    return true;
+  }
+};
+
+/// What a worker of a bitonic sort does, which begins at an element and goes on element by element.
+/// compare(i, j, order) exchanges the elements i and j where `order` is whether i is the greater.
+/// The list has: how many steps follow, less one; the first element; the direction, and in 31 bits
+/// how many elements of it are done; how many elements the first run has; and of each step the
+/// distance of the elements that it compares, and how many there are. A run is as long as the
+/// distance, which it then skips; the direction changes after every `changes` elements.
+template <class List, class F>
+void compareAndSwap(const List& list, unsigned changes, const F& compare) {
+  unsigned element = list[1];
+  const unsigned packed = list[2] | static_cast<unsigned>(list[3]) << 16;
+  bool order = (packed & 1) != 0;
+  unsigned left = changes - (packed >> 1);
+  for (unsigned step = 0; step <= list[0]; ++step) {
+    const unsigned distance = list[5 + 2 * step];
+    unsigned elements = list[6 + 2 * step];
+    const auto within = [&](unsigned n) { return n < elements ? n : elements; };
+    unsigned run = within(step == 0 ? list[4] : distance);
+    while (run != 0) {
+      for (unsigned i = 0; i < run; ++i, ++element) compare(element, element + distance, order);
+      element += distance;
+      elements -= run;
+      left -= run;
+      run = within(distance);
+      if (left == 0) {
+        order = !order;
+        left = changes;
+      }
+    }
+  }
+}
+
+template <class KeyType>
+class CompareAndSwapAtDistance : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<KeyType, poplar::VectorLayout::ONE_PTR>> keys;
+  poplar::Vector<poplar::Input<poplar::Vector<unsigned short, poplar::VectorLayout::ONE_PTR, 4>>>
+      worklists;
+  unsigned distanceToChangeOrder;
+
+  bool compute() {
+    for (unsigned i = 0; i < worklists.size(); ++i) {
+      compareAndSwap(worklists[i], distanceToChangeOrder,
+                     [this](unsigned a, unsigned b, bool order) {
+                       if (order == (keys[a] > keys[b])) exchange(keys, a, b);
+                     });
+    }
+    return true;
+  }
+};
+
+template <class KeyType, class ValueType>
+class CompareAndSwapAtDistanceKeyVal : public poplar::Vertex {
+ public:
+  poplar::InOut<poplar::Vector<KeyType, poplar::VectorLayout::ONE_PTR>> keys;
+  poplar::InOut<poplar::Vector<ValueType, poplar::VectorLayout::ONE_PTR>> values;
+  poplar::Vector<poplar::Input<poplar::Vector<unsigned short, poplar::VectorLayout::ONE_PTR, 4>>>
+      worklists;
+  unsigned distanceToChangeOrder;
+
+  bool compute() {
+    for (unsigned i = 0; i < worklists.size(); ++i) {
+      compareAndSwap(worklists[i], distanceToChangeOrder,
+                     [this](unsigned a, unsigned b, bool order) {
+                       if (order != (keys[a] > keys[b])) return;
+                       exchange(keys, a, b);
+                       exchange(values, a, b);
+                     });
+    }
+    return true;
+  }
+};
+
+}  // namespace popops
