@@ -31,7 +31,6 @@ def scores_gradient(k: Any, q: Any) -> Any:
 #: name -> function, operands, names of what moves elements afterwards
 SWAPPED: dict[str, tuple[Callable[..., Any], list[np.ndarray], list[str]]] = {
     "product": (lambda a, b: (a @ b).T, [whole(5, 7), whole(7, 3)], []),
-    "vector": (lambda a, b: jnp.outer(a, b).T, [whole(5), whole(3)], []),
     "weight": (weight_gradient, [whole(7, 3), whole(4, 5, 7)], []),
     "groups": (
         lambda a, b: jnp.einsum("gij,gjk->gki", a, b),
