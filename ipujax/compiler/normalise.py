@@ -23,6 +23,7 @@ from ipujax.compiler.passes.rounding import round_products
 from ipujax.compiler.passes.share import share
 from ipujax.compiler.passes.simplify import simplify
 from ipujax.compiler.passes.small import widen_small
+from ipujax.compiler.passes.transposed_products import swap_transposed_products
 from ipujax.compiler.passes.unroll import unroll
 from ipujax.compiler.passes.weight_updates import set_update_options
 from ipujax.compiler.passes.wide_sums import widen_in_sums
@@ -49,6 +50,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     sink_reshapes,
     share,
     widen_in_sums,
+    swap_transposed_products,
     drop_dead,
     combine_shared,
     combine_collectives,

@@ -20,7 +20,7 @@ from tests.fuzz.programs.program import Program, from_seed
 from tests.fuzz.programs.shrink import shrunk
 from tests.fuzz.programs.writer import OPS
 
-COUNTS = {"programs": 400, "gradients": 180}
+COUNTS = {"programs": 250, "gradients": 120}
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/Image.hpp"
@@ -16,8 +17,9 @@ constexpr std::size_t kMostSteps = 64;
 /// Elements that the steps of a loop read or write together: one, or the width of the loop.
 struct Cell {
   std::int64_t elements = 1;
-  std::uint64_t step = 0;  ///< operand `operand` of this step has its address
+  std::uint64_t step = 0;  ///< it lies where operand `operand` of this step does, or
   std::uint32_t operand = 0;
+  std::int64_t offset = 0;  ///< so many bytes from there
   ElementType type = ElementType::kFloat;
   bool written = false;
   std::size_t last_write = 0;                   ///< orders the last writes of all cells
@@ -27,21 +29,32 @@ struct Cell {
 /// One step of the loop, on cells.
 struct Action {
   enum class Kind : std::uint8_t {
-    kMap,       ///< cells: the program's inputs, then its outputs
-    kCopy,      ///< cells: from, to
-    kLoadRow,   ///< cells: index, to; the row of operand 0 that the index chooses
-    kStoreRow,  ///< cells: index, from; the same, the other way
+    kMap,       ///< cells: the program's inputs, then its outputs, for each of its elements
+    kCopy,      ///< cells: from, to, for each of its elements
+    kLoadRow,   ///< cells: indices, to; the row of operand 0 that the indices choose
+    kStoreRow,  ///< cells: indices, from; the same, the other way
   };
   Kind kind = Kind::kMap;
   std::uint64_t step = 0;
   std::vector<std::uint32_t> cells;
   expr::ExprProgram program;               ///< of a kMap
   std::shared_ptr<const Windows> windows;  ///< of a row
+  std::size_t num_indices = 0;             ///< of a row
+  std::optional<expr::Op> combiner;        ///< of what a stored row finds, and it
   std::int64_t row_elements = 0;           ///< of a row; of a stored one its cell may hold for all
+
+  std::span<const std::uint32_t> indices() const { return std::span(cells).first(num_indices); }
+  std::span<const std::uint32_t> row() const { return std::span(cells).subspan(num_indices); }
+  /// Of one element of a map or a copy.
+  std::size_t numCells() const {
+    return kind == Kind::kMap ? program.numInputs() + program.numOutputs() : 2;
+  }
+  std::size_t numRead() const { return kind == Kind::kMap ? program.numInputs() : 1; }
+  bool loads() const { return kind == Kind::kLoadRow || combiner.has_value(); }
 };
 
 /// A loop in which no step depends on anything but cells of one width, on single elements, and on
-/// rows of arrays that are either only read or only written.
+/// rows of arrays.
 struct LoopBody {
   std::int64_t width = 1;  ///< elements
   std::vector<Cell> cells;
@@ -50,11 +63,14 @@ struct LoopBody {
   std::int32_t predicate = -1;  ///< the cell a while loop asks; -1 where the count is known
   bool repeats_while = true;    ///< the value of the predicate that goes on
   std::uint64_t count = 0;
+  /// An iteration may load a row that the one before stored; else they may be made together.
+  bool one_by_one = false;
 };
 
 /// The loop at a kRepeat or kRepeatWhile node as loops of one width each, that may run in turn: all
-/// have what is done with single elements, which only the first one needs to store. Empty where the
-/// loop is not of this kind.
+/// have what is done with single elements, which only the first one needs to store. Where the steps
+/// cut and join a few elements, as one loop in which each element is a cell. Empty where the loop
+/// is not of this kind.
 std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node);
 
 }  // namespace ipujax::engine::loop

@@ -30,11 +30,22 @@ constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expr
 /// Below, the way into the block takes longer than it saves.
 constexpr std::uint64_t kFewestSteps = 16;
 
+std::uint64_t workOf(const Action& action) {
+  const std::size_t elements = action.cells.size() / action.numCells();
+  switch (action.kind) {
+    case Action::Kind::kMap:
+      return action.program.instructions().size() * elements;
+    case Action::Kind::kCopy:
+      return elements;
+    default:
+      return 2 * action.row().size();
+  }
+}
+
 std::uint64_t workOf(const LoopBody& loop) {
   std::uint64_t work = 0;
   for (const auto* actions : {&loop.condition, &loop.body})
-    for (const Action& a : *actions)
-      work += a.kind == Action::Kind::kMap ? a.program.instructions().size() : 2;
+    for (const Action& a : *actions) work += workOf(a);
   return std::max<std::uint64_t>(work, 1);
 }
 
@@ -64,7 +75,7 @@ struct Part {
   void begin(const ReplicaBindings& bindings, std::byte* block) const {
     for (std::size_t c = 0; c < loop.cells.size(); ++c) {
       const Cell& cell = loop.cells[c];
-      const std::byte* from = bindings.operands(cell.step)[cell.operand];
+      const std::byte* from = bindings.operands(cell.step)[cell.operand] + cell.offset;
       std::byte* to = block + cells.at[0][c];
       const std::size_t bytes = sizeOf(cell.type);
       const std::size_t all = bytes * static_cast<std::size_t>(loop.width);
@@ -83,7 +94,7 @@ struct Part {
   void store(const ReplicaBindings& bindings, const std::byte* block, int bank,
              std::uint32_t c) const {
     const Cell& cell = loop.cells[c];
-    std::memcpy(bindings.operands(cell.step)[cell.operand], block + cells.at[bank][c],
+    std::memcpy(bindings.operands(cell.step)[cell.operand] + cell.offset, block + cells.at[bank][c],
                 static_cast<std::size_t>(cell.elements) * sizeOf(cell.type));
   }
 
@@ -111,8 +122,8 @@ struct LoopKernel::Impl {
   bool plan() {
     std::uint64_t work = 0;
     for (const auto& part : parts) work = std::max(work, workOf(part->loop));
-    many = std::clamp<std::uint64_t>(kMostWork / work, 1, kMostUnrolled);
     const LoopBody& loop = parts[0]->loop;
+    many = loop.one_by_one ? 1 : std::clamp<std::uint64_t>(kMostWork / work, 1, kMostUnrolled);
     is_open = loop.predicate >= 0;
     count = loop.count;
     if (!is_open) many = std::min(many, count);

@@ -13,8 +13,8 @@ using Values = std::vector<std::int32_t>;
 /// Follows the value of every cell through the steps; lives for one composition.
 class Composer {
  public:
-  Composer(const LoopBody& loop, std::size_t num_loads)
-      : loop_(loop), builder_(inputTypes(loop, num_loads)) {
+  Composer(const LoopBody& loop, std::uint64_t iterations)
+      : loop_(loop), builder_(inputTypes(loop, iterations)) {
     for (std::size_t c = 0; c < loop.cells.size(); ++c) values_.push_back(builder_.input(c));
   }
 
@@ -25,15 +25,20 @@ class Composer {
           map(action);
           break;
         case Action::Kind::kCopy:
-          values_[action.cells[1]] = values_[action.cells[0]];
+          eachElement(action, [](Values& values) { values[1] = values[0]; });
           break;
         case Action::Kind::kLoadRow:
-          result_.loads.push_back({&action, indexOf(action)});
-          values_[action.cells[1]] = builder_.input(loop_.cells.size() + result_.loads.size() - 1);
+          result_.loads.push_back({&action, indicesOf(action)});
+          for (const auto c : action.row()) values_[c] = nextLoaded();
           break;
         case Action::Kind::kStoreRow:
-          result_.stores.push_back({&action, indexOf(action)});
-          stored_.push_back(values_[action.cells[1]]);
+          result_.stores.push_back({&action, indicesOf(action)});
+          if (action.combiner) result_.loads.push_back(result_.stores.back());
+          for (const auto c : action.row()) {
+            std::int32_t v = values_[c];
+            if (action.combiner) v = builder_.apply(*action.combiner, {nextLoaded(), v});
+            stored_.push_back(v);
+          }
           break;
       }
     }
@@ -63,37 +68,59 @@ class Composer {
   }
 
  private:
-  static std::vector<ElementType> inputTypes(const LoopBody& loop, std::size_t num_loads) {
+  static std::vector<ElementType> inputTypes(const LoopBody& loop, std::uint64_t iterations) {
     std::vector<ElementType> types;
     for (const Cell& cell : loop.cells) types.push_back(cell.type);
-    const std::size_t first = types.size();
-    for (const Action& action : loop.body)
-      if (action.kind == Action::Kind::kLoadRow) types.push_back(loop.cells[action.cells[1]].type);
-    const std::size_t each = types.size() - first;
-    for (std::size_t i = each; i < num_loads; ++i) types.push_back(types[first + i % each]);
+    for (std::uint64_t i = 0; i < iterations; ++i)
+      for (const Action& action : loop.body)
+        if (action.loads())
+          for (const auto c : action.row()) types.push_back(loop.cells[c].type);
     return types;
   }
 
-  void map(const Action& action) {
-    const ExprProgram& program = action.program;
-    Values values(program.numInputs() + program.instructions().size());
-    for (std::size_t i = 0; i < program.numInputs(); ++i) values[i] = values_[action.cells[i]];
-    for (std::size_t k = 0; k < program.instructions().size(); ++k) {
-      expr::Instruction instruction = program.instructions()[k];
-      for (auto& a : instruction.args)
-        if (a >= 0) a = values[static_cast<std::size_t>(a)];
-      values[program.numInputs() + k] = builder_.again(instruction);
+  /// fn(the values of an element's cells), of which it sets those that are written: after all of
+  /// them were read.
+  template <class F>
+  void eachElement(const Action& action, const F& fn) {
+    const std::size_t each = action.numCells();
+    std::vector<Values> elements;
+    for (std::size_t at = 0; at < action.cells.size(); at += each) {
+      Values& values = elements.emplace_back();
+      for (std::size_t i = 0; i < each; ++i) values.push_back(values_[action.cells[at + i]]);
     }
-    for (std::size_t j = 0; j < program.numOutputs(); ++j)
-      values_[action.cells[program.numInputs() + j]] =
-          values[static_cast<std::size_t>(program.outputs()[j])];
+    for (std::size_t e = 0; e < elements.size(); ++e) {
+      fn(elements[e]);
+      for (std::size_t i = action.numRead(); i < each; ++i)
+        values_[action.cells[e * each + i]] = elements[e][i];
+    }
   }
 
-  std::uint32_t indexOf(const Action& action) {
-    const std::int32_t v = values_[action.cells[0]];
-    auto found = std::ranges::find(indices_, v);
-    if (found == indices_.end()) found = indices_.insert(found, v);
-    return static_cast<std::uint32_t>(found - indices_.begin());
+  std::int32_t nextLoaded() { return builder_.input(loop_.cells.size() + num_loaded_++); }
+
+  void map(const Action& action) {
+    const ExprProgram& program = action.program;
+    eachElement(action, [&](Values& cells) {
+      Values values(program.numInputs() + program.instructions().size());
+      for (std::size_t i = 0; i < program.numInputs(); ++i) values[i] = cells[i];
+      for (std::size_t k = 0; k < program.instructions().size(); ++k) {
+        expr::Instruction instruction = program.instructions()[k];
+        for (auto& a : instruction.args)
+          if (a >= 0) a = values[static_cast<std::size_t>(a)];
+        values[program.numInputs() + k] = builder_.again(instruction);
+      }
+      for (std::size_t j = 0; j < program.numOutputs(); ++j)
+        cells[program.numInputs() + j] = values[static_cast<std::size_t>(program.outputs()[j])];
+    });
+  }
+
+  std::vector<std::uint32_t> indicesOf(const Action& action) {
+    std::vector<std::uint32_t> numbers;
+    for (const auto c : action.indices()) {
+      auto found = std::ranges::find(indices_, values_[c]);
+      if (found == indices_.end()) found = indices_.insert(found, values_[c]);
+      numbers.push_back(static_cast<std::uint32_t>(found - indices_.begin()));
+    }
+    return numbers;
   }
 
   const LoopBody& loop_;
@@ -102,13 +129,9 @@ class Composer {
   Values indices_;
   Values stored_;
   std::int32_t go_ = -1;
+  std::size_t num_loaded_ = 0;  ///< cells
   LoopProgram result_;
 };
-
-std::size_t numLoads(const std::vector<Action>& actions) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      actions, [](const Action& a) { return a.kind == Action::Kind::kLoadRow; }));
-}
 
 void applyIterations(Composer& composer, const LoopBody& loop, std::uint64_t iterations) {
   for (std::uint64_t i = 0; i < iterations; ++i) {
@@ -121,16 +144,15 @@ void applyIterations(Composer& composer, const LoopBody& loop, std::uint64_t ite
 }  // namespace
 
 std::optional<LoopProgram> composeIterations(const LoopBody& loop, std::uint64_t iterations) {
-  const std::size_t num_loads = numLoads(loop.body) * iterations;
-  Composer composer(loop, num_loads);
+  Composer composer(loop, iterations);
   applyIterations(composer, loop, iterations);
   LoopProgram program = composer.finish();
   if (program.loads.empty() && program.stores.empty()) return program;
-  Composer again(loop, num_loads);
+  Composer again(loop, iterations);
   applyIterations(again, loop, iterations);
   program.indices = again.indices();
-  for (std::size_t i = 0; i < num_loads; ++i)
-    if (program.indices.usesInput(loop.cells.size() + i)) return std::nullopt;
+  for (std::size_t i = loop.cells.size(); i < program.indices.numInputs(); ++i)
+    if (program.indices.usesInput(i)) return std::nullopt;
   return program;
 }
 
