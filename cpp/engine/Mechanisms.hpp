@@ -18,9 +18,11 @@ enum class Mechanism : std::uint8_t {
   kTurns,       ///< FIFOs exchange memory with what they are given and give (0026)
   kStarts,      ///< variables begin all around an IPU, not all at tile 0 (0028)
   kTiles,       ///< memory is counted for classes of tiles, addresses on the fullest (0029)
+  kPieces,      ///< what is only copied into a piece of an array is made there (0007)
 };
-constexpr std::array<std::string_view, 9> kMechanismNames = {
-    "loops", "rows", "reductions", "chains", "copies", "places", "turns", "starts", "tiles"};
+constexpr std::array<std::string_view, 10> kMechanismNames = {
+    "loops",  "rows",  "reductions", "chains", "copies",
+    "places", "turns", "starts",     "tiles",  "pieces"};
 
 /// The mechanisms that are on: all but those named.
 class Mechanisms {

@@ -287,3 +287,27 @@ def test_names_keep_every_letter():
     program = read(lambda params: {"größe": params["größe \\ 2"] + 1}, {"größe \\ 2": X})
     assert program.parameters[0].name == "params['größe \\\\ 2']"
     assert program.result_names == ["result['größe']"]
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("i,j->ij", [(5,), (7,)]),
+        ("bi,bj->bji", [(3, 5), (3, 7)]),
+        ("bik,bkj->bij", [(3, 5, 1), (3, 1, 7)]),
+        ("ib,b->bi", [(5, 3), (3,)]),
+        ("b,b->b", [(9,), (9,)]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_product_without_a_sum_is_elementwise(equation, shapes, dtype):
+    rng = np.random.default_rng(0)
+    operands = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+    def product(*operands):
+        return jnp.einsum(equation, *operands)
+
+    kernels = [step["kernel"] for step in inspected(product, *operands)["steps"]]
+    assert "poplin.matmul" not in kernels
+    want = np.einsum(equation, *(each.astype(np.float64) for each in operands)).astype(dtype)
+    np.testing.assert_allclose(jax.jit(product)(*operands), want, rtol=np.finfo(dtype).eps)

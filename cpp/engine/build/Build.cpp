@@ -26,6 +26,7 @@ void complete(build::Draft& draft) {
   if (mechanisms.has(Mechanism::kTurns)) build::turnFifos(draft);
   if (fuses && mechanisms.has(Mechanism::kRows)) build::fuseRows(draft);
   if (fuses && mechanisms.has(Mechanism::kReductions)) build::fuseReductions(draft);
+  if (mechanisms.has(Mechanism::kPieces)) build::makePieces(draft);
   build::placeStorages(draft);
   draft.image.clock_hz = draft.graph->system.machine.clock_hz;
   draft.image.num_tiles = draft.graph->system.numTiles();

@@ -123,5 +123,7 @@ void accountTime(Draft& draft);
 void fuseRows(Draft& draft);
 /// Runs elementwise steps inside the reductions that alone read them; after the account is made.
 void fuseReductions(Draft& draft);
+/// Lets steps write where their results would only be copied to; after the account is made.
+void makePieces(Draft& draft);
 
 }  // namespace ipujax::engine::build

@@ -104,10 +104,43 @@ def _select(w: Writer, op: Op) -> list[Value] | None:
     return None if chosen is None else [on_true if chosen else on_false]
 
 
+def _dot_general(w: Writer, op: Op) -> list[Value] | None:
+    """Without a sum it is a product of each pair of elements, which fuses with its neighbours."""
+    numbers, result = op.attrs["dot_dimension_numbers"], op.results[0]
+    sides = [
+        (numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
+        (numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+    ]
+    is_sum = any(op.operands[0].shape[dim] != 1 for dim in sides[0][1])
+    if is_sum or "algorithm" in op.attrs or 0 in result.shape:
+        return None
+    if any(value.dtype not in FLOATS for value in (*op.operands, result)):
+        return None
+    factors = []
+    begin = len(sides[0][0])  #: of the free dimensions in the result
+    for value, (batch, contracted) in zip(op.operands, sides, strict=True):
+        if value.dtype != result.dtype:
+            value = w.op("convert", [value], dtype=result.dtype)
+        kept = [dim for dim in range(len(value.shape)) if dim not in contracted]
+        free = [dim for dim in kept if dim not in batch]
+        place = {dim: n for n, dim in enumerate(batch)}
+        place |= {dim: begin + n for n, dim in enumerate(free)}
+        begin += len(free)
+        shape = tuple(value.shape[dim] for dim in kept)
+        if shape != value.shape:
+            value = w.reshape(value, shape)
+        places = tuple(place[dim] for dim in kept)
+        if value.shape != result.shape or places != tuple(range(len(places))):
+            value = w.broadcast(value, places, result.shape)
+        factors.append(value)
+    return [w.op("multiply", factors)]
+
+
 RULES: dict[str, Rule] = {
     "add": _without_identity,
     "and": _without_identity,
     "divide": _divide,
+    "dot_general": _dot_general,
     "multiply": _without_identity,
     "or": _without_identity,
     "select": _select,

@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+
+#include "engine/Kernel.hpp"
+#include "engine/build/Draft.hpp"
+#include "engine/build/Occurrences.hpp"
+
+/// A step whose result is only copied into a piece of a larger array makes it there. Of the parts
+/// of a concatenation:
+///
+///   popx.map    %x -> %t                popx.map %x -> %y[0:8]
+///   engine.copy %t -> %y[0:8]           engine.account
+///
+/// The account of the tiles is made before, so it is that of both steps.
+namespace ipujax::engine::build {
+namespace {
+
+/// The elements of each row of `pitch` elements among which all of a view lies.
+std::optional<OperandDesc::Extent> columnsOf(OperandDesc view, std::int64_t pitch) {
+  for (std::size_t d = 0; d < view.shape.size(); ++d)
+    if (view.strides[d] % pitch == 0 && view.shape[d] > 0) view.shape[d] = 1;
+  const OperandDesc::Extent columns = view.extent();
+  const std::int64_t first = columns.first % pitch;
+  if (columns.first < 0 || first + columns.elements > pitch) return std::nullopt;
+  return OperandDesc::Extent{first, columns.elements};
+}
+
+bool areApart(const OperandDesc::Extent& a, const OperandDesc::Extent& b) {
+  return a.first + a.elements <= b.first || b.first + b.elements <= a.first;
+}
+
+/// Whether two views of one buffer have no element in common, as far as it is seen at once: one
+/// lies behind the other, in other columns, or in its gaps.
+bool areApart(const OperandDesc& a, const OperandDesc& b) {
+  if (sizeOf(a.type) != sizeOf(b.type)) return false;
+  if (areApart(a.extent(), b.extent())) return true;
+  std::int64_t gap = 0;
+  std::int64_t pitch = 1;
+  for (const OperandDesc* o : {&a, &b}) {
+    for (std::size_t d = 0; d < o->shape.size(); ++d) {
+      if (o->shape[d] < 2) continue;
+      gap = std::gcd(gap, o->strides[d]);
+      pitch = std::max(pitch, std::abs(o->strides[d]));
+    }
+  }
+  if (gap != 0 && (a.offset - b.offset) % gap != 0) return true;
+  const auto x = columnsOf(a, pitch);
+  const auto y = columnsOf(b, pitch);
+  return x && y && areApart(*x, *y);
+}
+
+/// A step's whole result, as it lies where a copy of all of it lies.
+std::optional<OperandDesc> viewIn(const OperandDesc& target, const std::vector<std::int64_t>& shape,
+                                  const OperandDesc& result) {
+  OperandDesc view = result;
+  view.buffer = target.buffer;
+  view.offset = target.offset;
+  if (target.isContiguous()) return view;
+  std::size_t d = 0;
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    if (view.shape[i] == 1) continue;
+    while (d < shape.size() && shape[d] == 1) ++d;
+    if (d == shape.size() || shape[d] != view.shape[i]) return std::nullopt;
+    view.strides[i] = target.strides[d++];
+  }
+  return view;
+}
+
+class PieceMaker {
+ public:
+  explicit PieceMaker(Draft& draft) : draft_(draft), occurrences_(draft) {}
+
+  void run() {
+    for (std::uint32_t p = 0; p < draft_.occurrences.size(); ++p)
+      if (isThere(p) && stepAt(p).kernel == "engine.copy") tryCopy(p);
+  }
+
+ private:
+  std::int64_t stepOf(std::uint32_t position) const { return draft_.occurrences[position].step; }
+  StepDesc& stepAt(std::uint32_t position) {
+    return draft_.image.steps[static_cast<std::size_t>(stepOf(position))];
+  }
+  bool isThere(std::uint32_t position) const {
+    return stepOf(position) >= 0 && !draft_.step_removed[static_cast<std::size_t>(stepOf(position))];
+  }
+
+  void tryCopy(std::uint32_t copies) {
+    const OperandDesc from = stepAt(copies).operands[0];
+    const OperandDesc to = stepAt(copies).operands[1];
+    const std::uint32_t whole = draft_.find(from.buffer);
+    const std::uint32_t target = draft_.find(to.buffer);
+    if (whole == target || !isTemporary(whole) || isRemote(target)) return;
+    if (!isWhole(from) || from.type != to.type) return;
+    const auto makes = writerBefore(whole, copies);
+    if (!makes || !occurrences_.together(*makes, copies)) return;
+    OperandDesc* result = resultOf(stepAt(*makes), whole, target);
+    if (!result || result->type != to.type) return;
+    const auto view = viewIn(to, from.shape, *result);
+    if (!view || !mayWrite(stepAt(*makes), *view)) return;
+    if (isTouched(target, to, *makes, copies)) return;
+    *result = *view;
+    move(whole, target, *makes, copies);
+  }
+
+  bool isRemote(std::uint32_t storage) const {
+    return draft_.graph->variables[draft_.storages[storage].variable].is_remote;
+  }
+  bool isTemporary(std::uint32_t storage) const {
+    const Storage& s = draft_.storages[storage];
+    return s.input < 0 && s.output < 0 && !s.constant && !s.persistent && !isRemote(storage);
+  }
+  bool isWhole(const OperandDesc& o) const {
+    return o.offset == 0 && o.isContiguous() &&
+           static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type) ==
+               draft_.storages[draft_.find(o.buffer)].bytes;
+  }
+
+  /// The one step besides the copy that has to do with a storage.
+  std::optional<std::uint32_t> writerBefore(std::uint32_t storage, std::uint32_t copies) const {
+    std::optional<std::uint32_t> writer;
+    for (const auto& access : draft_.accesses[storage]) {
+      if (stepOf(access.position) == stepOf(copies)) continue;
+      if (!isThere(access.position)) return std::nullopt;
+      if (writer && stepOf(access.position) != stepOf(*writer)) return std::nullopt;
+      if (!writer || access.position < copies) writer = access.position;
+    }
+    return writer && *writer < copies ? writer : std::nullopt;
+  }
+
+  /// The operand with which a step writes all of a storage, and has to do with it and the target
+  /// in no other way.
+  OperandDesc* resultOf(StepDesc& step, std::uint32_t storage, std::uint32_t target) const {
+    OperandDesc* result = nullptr;
+    for (OperandDesc& o : step.operands) {
+      const std::uint32_t s = draft_.find(o.buffer);
+      if (s == target || (s == storage && result)) return nullptr;
+      if (s == storage) result = &o;
+    }
+    return result && result->access == Access::kWrite && isWhole(*result) ? result : nullptr;
+  }
+
+  /// Expressions and copies may write any view, many others only what is contiguous.
+  static bool mayWrite(const StepDesc& step, const OperandDesc& view) {
+    const KernelRole role = roleOf(step);
+    if (role == KernelRole::kElementwise || step.kernel == "engine.copy") return true;
+    return view.isContiguous() && role != KernelRole::kCollective;
+  }
+
+  bool isTouched(std::uint32_t target, const OperandDesc& view, std::uint32_t from,
+                 std::uint32_t to) {
+    return std::ranges::any_of(draft_.accesses[target], [&](const StorageAccess& access) {
+      if (access.position <= from || access.position >= to) return false;
+      if (stepOf(access.position) < 0) return true;
+      if (!isThere(access.position)) return false;
+      return std::ranges::any_of(stepAt(access.position).operands, [&](const OperandDesc& o) {
+        return draft_.find(o.buffer) == target && !areApart(o, view);
+      });
+    });
+  }
+
+  void move(std::uint32_t whole, std::uint32_t target, std::uint32_t makes, std::uint32_t copies) {
+    auto& accesses = draft_.accesses[target];
+    const auto isCopy = [&](const StorageAccess& a) { return stepOf(a.position) == stepOf(copies); };
+    const AccessKind kind = std::ranges::find_if(accesses, isCopy)->kind;
+    std::erase_if(accesses, isCopy);
+    for (const auto& access : draft_.accesses[whole])
+      if (stepOf(access.position) == stepOf(makes)) accesses.push_back({access.position, kind});
+    std::ranges::stable_sort(accesses, {}, &StorageAccess::position);
+    auto& live = draft_.live[target];
+    live.insert(live.end(), draft_.live[whole].begin(), draft_.live[whole].end());
+    std::ranges::sort(live, {}, &Segment::begin);
+    draft_.accesses[whole].clear();
+    draft_.live[whole].clear();
+    StepDesc& copy = stepAt(copies);
+    copy.kernel = "engine.account";
+    copy.operands.clear();
+    copy.in_place.clear();
+  }
+
+  Draft& draft_;
+  Occurrences occurrences_;
+};
+
+}  // namespace
+
+void makePieces(Draft& draft) { PieceMaker(draft).run(); }
+
+}  // namespace ipujax::engine::build
