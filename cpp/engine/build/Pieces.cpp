@@ -83,7 +83,8 @@ class PieceMaker {
     return draft_.image.steps[static_cast<std::size_t>(stepOf(position))];
   }
   bool isThere(std::uint32_t position) const {
-    return stepOf(position) >= 0 && !draft_.step_removed[static_cast<std::size_t>(stepOf(position))];
+    return stepOf(position) >= 0 &&
+           !draft_.step_removed[static_cast<std::size_t>(stepOf(position))];
   }
 
   void tryCopy(std::uint32_t copies) {
@@ -162,21 +163,36 @@ class PieceMaker {
 
   void move(std::uint32_t whole, std::uint32_t target, std::uint32_t makes, std::uint32_t copies) {
     auto& accesses = draft_.accesses[target];
-    const auto isCopy = [&](const StorageAccess& a) { return stepOf(a.position) == stepOf(copies); };
+    const auto isCopy = [&](const StorageAccess& a) {
+      return stepOf(a.position) == stepOf(copies);
+    };
     const AccessKind kind = std::ranges::find_if(accesses, isCopy)->kind;
     std::erase_if(accesses, isCopy);
     for (const auto& access : draft_.accesses[whole])
       if (stepOf(access.position) == stepOf(makes)) accesses.push_back({access.position, kind});
     std::ranges::stable_sort(accesses, {}, &StorageAccess::position);
-    auto& live = draft_.live[target];
-    live.insert(live.end(), draft_.live[whole].begin(), draft_.live[whole].end());
-    std::ranges::sort(live, {}, &Segment::begin);
+    draft_.live[target] = inEither(draft_.live[target], draft_.live[whole]);
     draft_.accesses[whole].clear();
     draft_.live[whole].clear();
     StepDesc& copy = stepAt(copies);
     copy.kernel = "engine.account";
     copy.operands.clear();
     copy.in_place.clear();
+  }
+
+  static std::vector<Segment> inEither(std::vector<Segment> live,
+                                       const std::vector<Segment>& more) {
+    live.insert(live.end(), more.begin(), more.end());
+    std::ranges::sort(live, {}, &Segment::begin);
+    std::vector<Segment> joined;
+    for (const Segment& segment : live) {
+      if (joined.empty() || joined.back().end < segment.begin) {
+        joined.push_back(segment);
+      } else {
+        joined.back().end = std::max(joined.back().end, segment.end);
+      }
+    }
+    return joined;
   }
 
   Draft& draft_;
