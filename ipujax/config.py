@@ -210,7 +210,7 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
         if name not in known:
             raise ConfigError(
                 f"[config] compiler_options needs names from {', '.join(sorted(known))}; "
-                f"got {name!r}. Use one of these."
+                f"got {name!r}. No such compile option: {name!r}; use one of these."
             )
         changes[known[name].name] = parse(known[name], value, f"compiler_options[{name!r}]")
         _say_what_is_ignored(known[name])
