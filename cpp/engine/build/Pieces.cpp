@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <cstdlib>
-#include <numeric>
 #include <optional>
 
 #include "engine/Kernel.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/build/Occurrences.hpp"
+#include "engine/verify/Overlap.hpp"
 
 /// A step whose result is only copied into a piece of a larger array makes it there. Of the parts
 /// of a concatenation:
@@ -17,38 +16,13 @@
 namespace ipujax::engine::build {
 namespace {
 
-/// The elements of each row of `pitch` elements among which all of a view lies.
-std::optional<OperandDesc::Extent> columnsOf(OperandDesc view, std::int64_t pitch) {
-  for (std::size_t d = 0; d < view.shape.size(); ++d)
-    if (view.strides[d] % pitch == 0 && view.shape[d] > 0) view.shape[d] = 1;
-  const OperandDesc::Extent columns = view.extent();
-  const std::int64_t first = columns.first % pitch;
-  if (columns.first < 0 || first + columns.elements > pitch) return std::nullopt;
-  return OperandDesc::Extent{first, columns.elements};
-}
-
-bool areApart(const OperandDesc::Extent& a, const OperandDesc::Extent& b) {
-  return a.first + a.elements <= b.first || b.first + b.elements <= a.first;
-}
-
-/// Whether two views of one buffer have no element in common, as far as it is seen at once: one
-/// lies behind the other, in other columns, or in its gaps.
+/// Whether two views of one buffer have no element in common.
 bool areApart(const OperandDesc& a, const OperandDesc& b) {
-  if (sizeOf(a.type) != sizeOf(b.type)) return false;
-  if (areApart(a.extent(), b.extent())) return true;
-  std::int64_t gap = 0;
-  std::int64_t pitch = 1;
-  for (const OperandDesc* o : {&a, &b}) {
-    for (std::size_t d = 0; d < o->shape.size(); ++d) {
-      if (o->shape[d] < 2) continue;
-      gap = std::gcd(gap, o->strides[d]);
-      pitch = std::max(pitch, std::abs(o->strides[d]));
-    }
-  }
-  if (gap != 0 && (a.offset - b.offset) % gap != 0) return true;
-  const auto x = columnsOf(a, pitch);
-  const auto y = columnsOf(b, pitch);
-  return x && y && areApart(*x, *y);
+  Footprint x;
+  Footprint y;
+  x.assign(a, a.offset * static_cast<std::int64_t>(sizeOf(a.type)));
+  y.assign(b, b.offset * static_cast<std::int64_t>(sizeOf(b.type)));
+  return engine::areApart(x, y);
 }
 
 /// A step's whole result, as it lies where a copy of all of it lies.
