@@ -43,15 +43,27 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
   }
 }
 
-void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
-  std::byte* memory[kMostChainMemory];
-  alignas(kLine) std::byte kept[simd::kMostKept * simd::kKeptBytes];
-  const std::size_t num_memory = chain.memory.size();
-  for (std::size_t i = 0; i < num_memory; ++i) {
+namespace {
+
+constexpr std::size_t kAllKeptBytes = simd::kMostKept * simd::kKeptBytes;
+
+/// Where a chain's memory lies, by number.
+void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
+                std::byte** memory) {
+  for (std::size_t i = 0; i < chain.memory.size(); ++i) {
     const Chain::Memory& m = chain.memory[i];
     memory[i] = m.kept >= 0 ? kept + static_cast<std::size_t>(m.kept) * simd::kKeptBytes
                             : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
   }
+}
+
+}  // namespace
+
+void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
+  std::byte* memory[kMostChainMemory];
+  alignas(kLine) std::byte kept[kAllKeptBytes];
+  const std::size_t num_memory = chain.memory.size();
+  findMemory(chain, bases, kept, memory);
   const auto runLinks = [&](std::int64_t elements) {
     simd::runChain(chain.links.data(), memory, chain.steps.data(), num_memory, elements);
   };
@@ -120,6 +132,36 @@ struct ExprEvaluator::Impl : ExprPlan {
     }
   }
 
+  /// The chain that is all there is to do for each of n elements, whole vectors of them.
+  const Chain* onlyChain(std::int64_t n) const {
+    const bool is_one = steps.size() == 1 && steps[0].kind == Kind::kChain;
+    if (!is_one || n % simd::chainLanes() != 0) return nullptr;
+    return &chains[static_cast<std::size_t>(steps[0].immediate)];
+  }
+
+  /// Rows of n elements; moves the bases of inputs and outputs on, by `row_bytes` each.
+  void runChainAlongRows(const Chain& chain, const std::byte** bases, std::int64_t n,
+                         std::int64_t rows, std::span<const std::int64_t> row_bytes) const {
+    std::byte* at[kMostChainMemory];
+    std::int64_t step[kMostChainMemory];
+    alignas(kLine) std::byte kept[kAllKeptBytes];
+    const std::size_t num_memory = chain.memory.size();
+    findMemory(chain, bases, kept, at);
+    for (std::size_t i = 0; i < num_memory; ++i) {
+      const Chain::Memory& m = chain.memory[i];
+      step[i] = m.kept < 0 && m.place.base < scratchBase() ? row_bytes[m.place.base] : 0;
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (const auto& s : uniform_steps) execute(s, bases, 1);
+      for (std::size_t i = 0; !uniform_steps.empty() && i < scratchBase(); ++i)
+        bases[i] += row_bytes[i];
+      std::byte* memory[kMostChainMemory];
+      std::copy_n(at, num_memory, memory);
+      simd::runChain(chain.links.data(), memory, chain.steps.data(), num_memory, n);
+      for (std::size_t i = 0; i < num_memory; ++i) at[i] += step[i];
+    }
+  }
+
   const std::byte** bindBases(const std::byte* const* inputs, std::byte* const* outputs,
                               std::byte* scratch) const {
     auto** bases = reinterpret_cast<const std::byte**>(scratch);
@@ -169,6 +211,8 @@ void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
   Workspace workspace;
   std::byte* scratch = workspace.get(static_cast<std::int64_t>(plan.scratch_bytes));
   const auto** bases = plan.bindBases(inputs.data(), outputs.data(), scratch);
+  if (const Chain* chain = rows > 1 ? plan.onlyChain(n) : nullptr)
+    return plan.runChainAlongRows(*chain, bases, n, rows, row_bytes);
   for (std::int64_t row = 0; row < rows; ++row) {
     if (row > 0) {
       for (std::size_t i = 0; i < num_inputs; ++i) bases[i] = inputs[i] + row * row_bytes[i];

@@ -253,6 +253,51 @@ TEST(uniform_inputs_equal_spread_ones) {
   }
 }
 
+/// (a - -a) * a + a, or a random program.
+TEST(rows_equal_calls_of_one_row_each) {
+  std::mt19937 r(9);
+  constexpr std::int64_t kRows = 5;
+  for (int trial = 0; trial < 120; ++trial) {
+    ExprBuilder builder({std::begin(kTypes), std::end(kTypes)});
+    const auto a = builder.input(0);
+    const auto x = builder.apply(Op::kSubtract, {a, builder.apply(Op::kNegate, {a})});
+    builder.output(builder.apply(Op::kAdd, {builder.apply(Op::kMultiply, {x, a}), a}));
+    const ExprProgram p = trial % 2 == 0 ? builder.build() : randomProgram(r, 6);
+    const auto n = std::vector<std::int64_t>{16, 48, 96, 33, 5}[r() % 5];
+    std::vector<Bytes> inputs;
+    std::vector<bool> uniform;
+    std::vector<std::int64_t> row_bytes;
+    for (auto t : kTypes) {
+      uniform.push_back(r() % 3 == 0);
+      const auto bytes = static_cast<std::int64_t>(sizeOf(t));
+      row_bytes.push_back(r() % 3 == 0 ? 0 : uniform.back() ? bytes : (n + 2) * bytes);
+      inputs.push_back(random(t, static_cast<std::size_t>(kRows * (n + 2)), r));
+    }
+    std::vector<Bytes> outputs;
+    for (auto t : p.outputTypes()) {
+      row_bytes.push_back((n + 1) * static_cast<std::int64_t>(sizeOf(t)));
+      outputs.emplace_back(static_cast<std::size_t>(kRows * row_bytes.back()));
+    }
+    std::vector<const std::byte*> in;
+    std::vector<std::byte*> out;
+    for (const auto& b : inputs) in.push_back(b.data());
+    for (auto& b : outputs) out.push_back(b.data());
+    ExprEvaluator(p, uniform).runRows(in, out, n, kRows, row_bytes);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      std::vector<Bytes> of_row;
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        of_row.emplace_back(inputs[i].begin() + row * row_bytes[i], inputs[i].end());
+      for (std::size_t j = 0; j < outputs.size(); ++j) {
+        const auto want = run(p, of_row, static_cast<std::size_t>(n), j, uniform);
+        const auto* got = out[j] + row * row_bytes[inputs.size() + j];
+        if (!same(Bytes(got, got + want.size()), want, p.outputTypes()[j]))
+          check::fail(__FILE__, __LINE__, "row ", row, " of output ", j, " differs in\n",
+                      p.toString());
+      }
+    }
+  }
+}
+
 /// All, or a few: then some programs may write results before others have read their inputs.
 TEST(outputs_may_take_over_inputs) {
   std::mt19937 r(8);
