@@ -79,6 +79,9 @@ enum class KernelRole : std::uint8_t {
   kReductionByProgram,  ///< "expr" over "dims"
   kSliceOfRow,          ///< one slice at run-time offsets is read
   kUpdateOfRow,         ///< one slice at run-time offsets is written
+  kSlices,              ///< the same of any number of slices
+  kUpdates,             ///< the same of any number of slices
+  kPad,                 ///< operand 0 and a value around it, at "start" with "step"
   kCycleStamp,          ///< reads RunContext::cycles
   kCollective,          ///< a CollectiveKernel, "groups" of the replicas
 };

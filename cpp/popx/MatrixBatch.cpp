@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/SoftwareArithmetic.hpp"
 #include "popx/Type.hpp"
 
 namespace popx::batch {
@@ -52,7 +51,7 @@ namespace {
 
 /// Of a worker, in its own cycles.
 double multiplyAddCycles(const poplar::Type& type) {
-  return type == DOUBLE ? ipujax::engine::softwareMultiplyAddCycles(type.element()) : 1;
+  return type == DOUBLE ? native::softwareMultiplyAddCycles(type.element()) : 1;
 }
 
 }  // namespace

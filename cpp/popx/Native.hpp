@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "engine/SoftwareArithmetic.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/Compiler.hpp"
 #include "engine/graph/Emit.hpp"
@@ -65,6 +66,7 @@ using ipujax::engine::rowMajorStrides;
 using ipujax::engine::runCompiler;
 using ipujax::engine::shapeText;
 using ipujax::engine::share;
+using ipujax::engine::softwareMultiplyAddCycles;
 using ipujax::engine::SortKey;
 using ipujax::engine::StepSpec;
 using ipujax::engine::TemporaryFolder;

@@ -83,7 +83,7 @@ void checkGather(StepCheck& check) {
     WrappedCopyKernel::check(check);
 }
 
-const RegisterKernel kGather{"popx.gather", makeGather, checkGather};
+const RegisterKernel kGather{"popx.gather", makeGather, checkGather, KernelRole::kSlices};
 const RegisterKernel kDynamicSlice{"popops.dynamic_slice", makeGather, checkGather,
                                    KernelRole::kSliceOfRow};
 const RegisterKernel kRemoteRead{"engine.remote_read", makeGather, checkGather};

@@ -86,7 +86,7 @@ void checkPadStep(StepCheck& check) {
   }
 }
 
-const RegisterKernel kPad{"popx.pad", makeKernel<PadKernel>, checkPadStep};
+const RegisterKernel kPad{"popx.pad", makeKernel<PadKernel>, checkPadStep, KernelRole::kPad};
 
 }  // namespace
 }  // namespace ipujax::engine

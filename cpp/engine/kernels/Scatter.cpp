@@ -420,7 +420,7 @@ void checkScatter(StepCheck& check) {
              "a window that is replaced where it goes on at the start");
 }
 
-const RegisterKernel kScatter{"popx.scatter", makeScatter, checkScatter};
+const RegisterKernel kScatter{"popx.scatter", makeScatter, checkScatter, KernelRole::kUpdates};
 const RegisterKernel kDynamicUpdate{"popops.dynamic_update", makeScatter, checkScatter,
                                     KernelRole::kUpdateOfRow};
 const RegisterKernel kRemoteWrite{"engine.remote_write", makeScatter, checkScatter};

@@ -131,11 +131,11 @@ class Finder {
     action.step = node.value;
     if (step.kernel == "engine.account") return true;  // does nothing on the host
     const KernelRole role = roleOf(step);
-    const bool reads_row = role == KernelRole::kSliceOfRow || step.kernel == "popx.gather";
-    const bool writes_row = role == KernelRole::kUpdateOfRow || step.kernel == "popx.scatter";
+    const bool reads_row = role == KernelRole::kSliceOfRow || role == KernelRole::kSlices;
+    const bool writes_row = role == KernelRole::kUpdateOfRow || role == KernelRole::kUpdates;
     const bool known = role == KernelRole::kElementwise ? addMap(step, action)
                        : step.kernel == "engine.copy"   ? addCopy(step, action)
-                       : step.kernel == "popx.pad"      ? addPad(step, action)
+                       : role == KernelRole::kPad       ? addPad(step, action)
                        : reads_row                      ? addRow(step, action, false)
                        : writes_row                     ? addRow(step, action, true)
                                                         : false;
