@@ -13,7 +13,6 @@
 #include "popx/Qr.hpp"
 #include "popx/Svd.hpp"
 #include "popx/TriangularSolve.hpp"
-#include "popx/Type.hpp"
 
 /// Factorisations are held to what defines them: their factors' product, and orthogonality.
 
@@ -454,20 +453,4 @@ TEST(what_is_no_matrix_is_refused) {
   CHECK_THROWS(popx::triangularSolve(d.graph, {square}, {d.iota({5, 2})}, {}, d.prog), "fitting");
   CHECK_THROWS(popx::householderProduct(d.graph, {x}, {d.iota({4})}, d.prog),
                "at least as many rows");
-  const auto wide = d.graph.addVariable(popx::DOUBLE, {4, 4}, "wide");
-  CHECK_THROWS(popx::cholesky(d.graph, {square, wide}, true, d.prog), "parts of one type");
-  CHECK_THROWS(popx::triangularSolve(d.graph, {square}, {wide}, {}, d.prog), "fitting");
-  CHECK_THROWS(popx::householderMultiply(d.graph, {wide}, {wide.flatten().slice(0, 4)}, {square},
-                                         true, false, d.prog),
-               "a matrix that Q fits");
-}
-
-TEST(results_have_the_type_of_the_matrix) {
-  OnDevice d;
-  const auto a = d.graph.addVariable(popx::DOUBLE, {2, 4, 4}, "a");
-  for (const auto& parts : popx::eig(d.graph, {a}, true, true, d.prog)) {
-    const bool status = parts[0].rank() == 1;
-    for (const auto& part : parts)
-      CHECK(part.elementType() == (status ? poplar::INT : popx::DOUBLE));
-  }
 }
