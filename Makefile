@@ -99,7 +99,7 @@ fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gr
 sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 200), in random shapes and modes
 	$(PY) -m tests.fuzz --each $(or $(COUNT),200) --seed $(or $(SEED),0)
 
-bench: build ## compare speed with JAX's CPU backend; fails if a bound is missed
+bench: build cpp ## compare speed with JAX's CPU backend; fails if a bound is missed
 	$(PY) -m ipujax bench
 
 mutants: build ## load and run 100,000 altered executables under the sanitizers

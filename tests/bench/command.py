@@ -233,7 +233,16 @@ def _rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> Iterator[Row]:
-    from tests.bench import digests, feeds, machine, pipelined, programs, published, startup
+    from tests.bench import (
+        cpp_programs,
+        digests,
+        feeds,
+        machine,
+        pipelined,
+        programs,
+        published,
+        startup,
+    )
 
     wanted = arguments.only.lower()
     if arguments.all and not wanted:
@@ -252,11 +261,13 @@ def _single_rows(arguments: argparse.Namespace, rounds: int, sample: float) -> I
     yield from feeds.rows(wanted, rounds)
     yield from pipelined.rows(wanted, rounds, sample)
     yield from published.rows(wanted)
+    yield from cpp_programs.rows(wanted)
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     """The names of all rows from which `--only` selects."""
     from tests.bench import (
+        cpp_programs,
         digests,
         feeds,
         numerics,
@@ -277,6 +288,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     else:
         names = [*(name for name, _, _ in TIMED), SCAN, *HOST_MEMORY]
         names += [*feeds.NAMES, *pipelined.NAMES.values(), *published.ROWS]
+        names += cpp_programs.NAMES
     if arguments.all:
         names += [startup.NAME, digests.NAME, *(w.name for w in workloads.workloads())]
     return names

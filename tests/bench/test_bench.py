@@ -18,6 +18,7 @@ from ipujax.errors import ConfigError
 from tests.bench import (
     command,
     comparisons,
+    cpp_programs,
     digests,
     machine,
     memory,
@@ -218,6 +219,20 @@ def test_start_is_compared_with_jax_alone(monkeypatch):
     row = startup.row(3)
     assert (row.value, row.bound) == (0.25, 0.5)
     assert row.detail == "ipujax 1.5 s, JAX alone 1.25 s"
+
+
+def test_what_programs_in_cpp_print_is_held_to_a_bound(monkeypatch, tmp_path):
+    printed = "measured: a b: 2.5 (5 us, 2 us)\nok it_works\nmeasured: c: 3.100 (4 (of 5))\n"
+    assert cpp_programs.measured(printed, 3.0) == [
+        Row("a b", 2.5, 3.0, "5 us, 2 us"),
+        Row("c", 3.1, 3.0, "4 (of 5)"),
+    ]
+    for program, names, bound in cpp_programs.PROGRAMS:
+        found = cpp_programs.measured(cpp_programs._output(program), bound)
+        assert [row.name for row in found] == names
+    monkeypatch.setattr(cpp_programs, "BINARIES", tmp_path)
+    with pytest.raises(ConfigError, match="Run make cpp"):
+        list(cpp_programs.rows("codelet"))
 
 
 def test_results_are_compared_bit_by_bit(monkeypatch):

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kVertices = 1472 * 6;
 constexpr unsigned kRepeats = 50;
+constexpr int kTurns = 20;
 
 /// Of processors, all threads together: others may use the machine meanwhile.
 template <class F>
@@ -24,45 +25,66 @@ double seconds(const F& run) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC / kRepeats;
 }
 
-/// A program that runs the codelet on n elements a vertex, kRepeats times.
-std::unique_ptr<Engine> codeletProgram(std::size_t n) {
-  OnDevice d;
-  std::istringstream source(R"src(
-    #include <poplar/Vertex.hpp>
-    using namespace poplar;
-    class Axpy : public Vertex {
-     public:
-      InOut<Vector<float>> y;
-      Input<Vector<float>> x;
-      float scale;
-      bool compute() {
-        for (unsigned i = 0; i < y.size(); ++i) y[i] += scale * x[i];
-        return true;
-      }
-    };)src");
-  d.graph.addCodelets(source);
-  const Tensor x = d.graph.addVariable(FLOAT, {kVertices, n}, VariableMappingMethod::LINEAR, "x");
-  const Tensor y = d.graph.addVariable(FLOAT, {kVertices, n}, VariableMappingMethod::LINEAR, "y");
-  const ComputeSet cs = d.graph.addComputeSet();
-  for (std::size_t i = 0; i < kVertices; ++i) {
-    const VertexRef v = d.graph.addVertex(cs, "Axpy", {{"x", x[i]}, {"y", y[i]}});
-    d.graph.setInitialValue(v["scale"], 0.5f);
-    d.graph.setTileMapping(v, static_cast<unsigned>(i / 6));
+/// Element i of x.
+float value(std::size_t i) { return static_cast<float>(i % 97) - 48; }
+
+/// Runs the codelet on n elements a vertex, kRepeats times.
+class CodeletProgram {
+ public:
+  explicit CodeletProgram(std::size_t n) : y_(kVertices * n) {
+    std::istringstream source(R"src(
+      #include <poplar/Vertex.hpp>
+      using namespace poplar;
+      class Axpy : public Vertex {
+       public:
+        InOut<Vector<float>> y;
+        Input<Vector<float>> x;
+        float scale;
+        bool compute() {
+          for (unsigned i = 0; i < y.size(); ++i) y[i] += scale * x[i];
+          return true;
+        }
+      };)src");
+    d_.graph.addCodelets(source);
+    const Tensor x = d_.graph.addVariable(FLOAT, {kVertices, n}, VariableMappingMethod::LINEAR);
+    const Tensor y = d_.graph.addVariable(FLOAT, {kVertices, n}, VariableMappingMethod::LINEAR);
+    const ComputeSet cs = d_.graph.addComputeSet();
+    for (std::size_t i = 0; i < kVertices; ++i) {
+      const VertexRef v = d_.graph.addVertex(cs, "Axpy", {{"x", x[i]}, {"y", y[i]}});
+      d_.graph.setInitialValue(v["scale"], 0.5f);
+      d_.graph.setTileMapping(v, static_cast<unsigned>(i / 6));
+    }
+    d_.graph.createHostWrite("x", x);
+    d_.graph.createHostWrite("y", y);
+    d_.graph.createHostRead("y", y);
+    engine_ = std::make_unique<Engine>(
+        d_.graph, program::Program(program::Repeat(kRepeats, program::Execute(cs))));
+    engine_->load(Device(d_.graph.getTarget()));
+    std::vector<float> values(kVertices * n);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(i);
+    engine_->writeTensor("x", values.data(), values.data() + values.size());
+    engine_->writeTensor("y", y_.data(), y_.data() + y_.size());
   }
-  program::Sequence prog;
-  prog.add(program::Repeat(kRepeats, program::Execute(cs)));
-  auto engine = std::make_unique<Engine>(d.graph, prog);
-  engine->load(Device(d.graph.getTarget()));
-  engine->run(0);
-  return engine;
-}
+  void run() { engine_->run(0); }
+  const std::vector<float>& result() {
+    engine_->readTensor("y", y_.data(), y_.data() + y_.size());
+    return y_;
+  }
+
+ private:
+  OnDevice d_;
+  std::vector<float> y_;
+  std::unique_ptr<Engine> engine_;
+};
 
 __attribute__((noinline)) void axpy(float* y, const float* x, float scale, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) y[i] += scale * x[i];
 }
 
 struct Plain {
-  explicit Plain(std::size_t size) : n(size), x(kVertices * n), y(kVertices * n) {}
+  explicit Plain(std::size_t size) : n(size), x(kVertices * n), y(kVertices * n) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(i);
+  }
   void run() {
     for (unsigned r = 0; r < kRepeats; ++r)
       for (std::size_t i = 0; i < kVertices; ++i) axpy(y.data() + i * n, x.data() + i * n, 0.5f, n);
@@ -73,20 +95,19 @@ struct Plain {
 
 }  // namespace
 
-// The bound is what users are told; 1.5 ends the search for a quiet moment. Both take turns and the
-// best of many counts, so that what else the machine does meanwhile meets both alike.
-TEST(a_codelet_takes_little_more_than_a_plain_loop) {
+// Both take turns and the best of many counts, so that what else the machine does meets both alike.
+// Tests share their machine, so the bound is that of `make bench`, which reads what is printed.
+TEST(a_codelet_computes_what_a_plain_loop_does) {
   for (const std::size_t n : {std::size_t{64}, std::size_t{512}}) {
-    const auto engine = codeletProgram(n);
+    CodeletProgram codelets(n);
     Plain plain(n);
     double codelet = 1e9, loop = 1e9;
-    for (int turn = 0; turn < 30; ++turn) {
-      codelet = std::min(codelet, seconds([&] { engine->run(0); }));
+    for (int turn = 0; turn < kTurns; ++turn) {
+      codelet = std::min(codelet, seconds([&] { codelets.run(); }));
       loop = std::min(loop, seconds([&] { plain.run(); }));
-      if (turn > 5 && codelet <= 1.5 * loop) break;
     }
-    std::printf("%zu vertices of %zu elements: %.0f us, plain loop %.0f us: ratio %.2f\n",
-                kVertices, n, codelet * 1e6, loop * 1e6, codelet / loop);
-    CHECK(codelet <= 3 * loop);
+    std::printf("measured: codelet of %zu elements over a plain loop: %.3f (%.0f us, %.0f us)\n", n,
+                codelet / loop, codelet * 1e6, loop * 1e6);
+    CHECK(codelets.result() == plain.y);
   }
 }
