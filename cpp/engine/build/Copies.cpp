@@ -37,17 +37,12 @@ class Coalescer {
     return draft_.image.steps[static_cast<std::size_t>(stepOf(position))];
   }
 
-  bool isWhole(const OperandDesc& o) const {
-    return o.offset == 0 && o.isContiguous() &&
-           static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type) ==
-               draft_.storages[o.buffer].bytes;
-  }
-
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> found;
     for (std::uint32_t i = 0; i < draft_.image.steps.size(); ++i) {
       const StepDesc& step = draft_.image.steps[i];
-      if (step.kernel == "engine.copy" && isWhole(step.operands[0]) && isWhole(step.operands[1]))
+      if (step.kernel == "engine.copy" && draft_.isWhole(step.operands[0]) &&
+          draft_.isWhole(step.operands[1]))
         found.push_back({i, draft_.storages[step.operands[0].buffer].bytes});
     }
     std::stable_sort(found.begin(), found.end(),

@@ -82,6 +82,12 @@ struct Draft {
     while (merged_into[storage] != storage) storage = merged_into[storage];
     return storage;
   }
+  /// Whether an operand is all of its storage, in order.
+  bool isWhole(const OperandDesc& o) const {
+    return o.offset == 0 && o.isContiguous() &&
+           static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type) ==
+               storages[find(o.buffer)].bytes;
+  }
 };
 
 /// Whether an IPU is in a set as ipusOf makes them: IPUs from the 64th on share the last bit. What

@@ -67,7 +67,7 @@ class PieceMaker {
     const std::uint32_t whole = draft_.find(from.buffer);
     const std::uint32_t target = draft_.find(to.buffer);
     if (whole == target || !isTemporary(whole) || isRemote(target)) return;
-    if (!isWhole(from) || from.type != to.type) return;
+    if (!draft_.isWhole(from) || from.type != to.type) return;
     const auto makes = writerBefore(whole, copies);
     if (!makes || !occurrences_.together(*makes, copies)) return;
     OperandDesc* result = resultOf(stepAt(*makes), whole, target);
@@ -86,12 +86,6 @@ class PieceMaker {
     const Storage& s = draft_.storages[storage];
     return s.input < 0 && s.output < 0 && !s.constant && !s.persistent && !isRemote(storage);
   }
-  bool isWhole(const OperandDesc& o) const {
-    return o.offset == 0 && o.isContiguous() &&
-           static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type) ==
-               draft_.storages[draft_.find(o.buffer)].bytes;
-  }
-
   /// The one step besides the copy that has to do with a storage.
   std::optional<std::uint32_t> writerBefore(std::uint32_t storage, std::uint32_t copies) const {
     std::optional<std::uint32_t> writer;
@@ -113,7 +107,7 @@ class PieceMaker {
       if (s == target || (s == storage && result)) return nullptr;
       if (s == storage) result = &o;
     }
-    return result && result->access == Access::kWrite && isWhole(*result) ? result : nullptr;
+    return result && result->access == Access::kWrite && draft_.isWhole(*result) ? result : nullptr;
   }
 
   /// Expressions and copies may write any view, many others only what is contiguous.

@@ -78,15 +78,10 @@ class FifoTurner {
     return static_cast<std::uint64_t>(o.numElements()) * sizeOf(o.type);
   }
 
-  bool isWhole(const OperandDesc& o) const {
-    return o.offset == 0 && o.isContiguous() &&
-           bytesOf(o) == draft_.storages[draft_.find(o.buffer)].bytes;
-  }
-
   /// Whether the value is one row of the FIFO that the step reads or writes as a whole.
   bool isRow(const StepDesc& step, const OperandDesc& value) const {
     const OperandDesc& fifo = step.operands[0];
-    if (fifo.shape.empty() || !isWhole(fifo) || bytesOf(value) < kLeastBytes) return false;
+    if (fifo.shape.empty() || !draft_.isWhole(fifo) || bytesOf(value) < kLeastBytes) return false;
     std::vector<std::int64_t> row = fifo.shape;
     row[0] = 1;
     return step.attributes.integers("map") == Attributes::Integers{0} &&
@@ -101,7 +96,7 @@ class FifoTurner {
   bool isExchangeable(const OperandDesc& value) const {
     const Storage& s = draft_.storages[draft_.find(value.buffer)];
     const bool is_bound = s.input >= 0 || s.output >= 0 || s.constant || s.persistent;
-    return isWhole(value) && !is_bound && !draft_.graph->variables[s.variable].is_remote;
+    return draft_.isWhole(value) && !is_bound && !draft_.graph->variables[s.variable].is_remote;
   }
 
   bool touched(std::uint32_t storage, std::uint32_t from, std::uint32_t to) const {

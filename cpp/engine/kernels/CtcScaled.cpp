@@ -93,18 +93,19 @@ class Scaled {
     return true;
   }
 
-  /// Of a step's classes: those of the labels, `one` for labels that are no class, a 0, the blank.
-  void gather(const float* classes, float one, float* to) const {
+  /// Of a step's classes: those of the labels, `one` for labels that are no class, `beside`, the
+  /// blank.
+  void gather(const float* classes, float one, float beside, float* to) const {
     for (std::int64_t k = 0; k < L; ++k) to[k] = classes[columns_[k]];
     for (const std::int64_t k : outside_) to[k] = one;
-    to[L] = 0.0f;
+    to[L] = beside;
     to[L + 1] = classes[p_.blank];
   }
 
   /// The exponentials of all steps at once: those of few would be slower.
   bool emitLogs(std::int64_t begin, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i)
-      gather(p_.data + (begin + i) * p_.stride, 0.0f, gathered_ + i * emittedSize());
+      gather(p_.data + (begin + i) * p_.stride, 0.0f, 0.0f, gathered_ + i * emittedSize());
     const KeyRange found = loops().range(gathered_, n * emittedSize());
     if (found.least < keyOf(-kMostLog) || found.most > keyOf(kMostLog)) return false;
     constexpr double kLog2E = 1.4426950408889634;
@@ -124,8 +125,7 @@ class Scaled {
         loop.scaled(row_, static_cast<float>(scale), p_.gradient + (begin + i) * p_.stride,
                     p_.classes);
       float* to = gathered_ + i * emittedSize();
-      gather(row_, static_cast<float>(sum), to);
-      to[L] = 1.0f;
+      gather(row_, static_cast<float>(sum), 1.0f, to);
       loop.widened(to, scale, emittedRow(begin + i), emittedSize());
     }
     const KeyRange found = loops().range(gathered_, n * emittedSize());
