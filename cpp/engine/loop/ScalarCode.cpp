@@ -3,22 +3,26 @@
 #include <algorithm>
 
 #include "engine/Workspace.hpp"
+#include "engine/loop/ScalarControl.hpp"
 
 namespace ipujax::engine::loop {
 
 Place ScalarCode::placeAt(const Base& base) {
-  auto found = std::ranges::find(bases_, base);
+  const auto isIt = [&](const Base& b) { return b.kind == base.kind && b.of == base.of; };
+  auto found = std::ranges::find_if(bases_, isIt);
   if (found == bases_.end()) found = bases_.insert(found, base);
   return {static_cast<std::uint32_t>(found - bases_.begin()), 0};
 }
 
 Place ScalarCode::operand(std::uint64_t step, std::size_t number) {
-  return placeAt({Kind::kOperand, step, number});
+  const OperandDesc& operand = image_->steps[step].operands[number];
+  const std::int64_t before = operand.offset * static_cast<std::int64_t>(sizeOf(operand.type));
+  return placeAt({Kind::kOperand, operand.buffer, step, number, before}).at(before);
 }
-Place ScalarCode::operands(std::uint64_t step) { return placeAt({Kind::kOperands, step, 0}); }
-Place ScalarCode::predicate(std::uint32_t node) { return placeAt({Kind::kPredicate, node, 0}); }
+Place ScalarCode::operands(std::uint64_t step) { return placeAt({Kind::kOperands, step}); }
+Place ScalarCode::predicate(std::uint32_t node) { return placeAt({Kind::kPredicate, node}); }
 Place ScalarCode::fixed(const void* address) {
-  return placeAt({Kind::kFixed, reinterpret_cast<std::uintptr_t>(address), 0});
+  return placeAt({Kind::kFixed, reinterpret_cast<std::uintptr_t>(address)});
 }
 
 Place ScalarCode::record(std::initializer_list<std::int64_t> values) {
@@ -34,14 +38,44 @@ Place ScalarCode::slot() {
 }
 
 std::size_t ScalarCode::add(Function function, const Operands& operands, std::int64_t immediate) {
+  for (auto& held : held_) held.reset();
   ops_.push_back({function, operands, immediate});
   return ops_.size() - 1;
+}
+
+void ScalarCode::addCopy(const Place& a, const Place& out, std::size_t bytes) {
+  forget(out, static_cast<std::int64_t>(bytes));
+  ops_.push_back({scalar::copyOf(bytes), {.a = a, .out = out}, static_cast<std::int64_t>(bytes)});
+}
+
+void ScalarCode::addValue(const simd::MapKey& key, const Operands& operands) {
+  const bool is_select = key.op == expr::Op::kSelect;
+  unsigned held = isHeld(key.operand, operands.a) ? 1u : 0u;
+  if (expr::numOperands(key.op) > 1 && isHeld(key.operand, operands.b)) held |= 2u;
+  const ElementType third = is_select ? ElementType::kBool : key.operand;
+  if (expr::numOperands(key.op) > 2 && isHeld(third, operands.c)) held |= 4u;
+  Function function = simd::findScalar(key, held);
+  if (!function) function = simd::findScalar(key);
+  setHeld(key.result, operands.out);
+  ops_.push_back({function, operands, 0});
+}
+
+void ScalarCode::setHeld(ElementType type, const Place& place) {
+  forget(place, static_cast<std::int64_t>(sizeOf(simd::blockType(type))));
+  held_[simd::isHeldAsNumber(type)] = place;
+}
+
+void ScalarCode::forget(const Place& place, std::int64_t bytes) {
+  for (auto& held : held_)
+    if (held && held->base == place.base && held->offset < place.offset + bytes &&
+        place.offset < held->offset + 8)
+      held.reset();
 }
 
 std::byte* ScalarCode::addressOf(const Base& base, const ReplicaBindings& bindings) {
   switch (base.kind) {
     case Kind::kOperand:
-      return bindings.operands(base.of)[base.number];
+      return bindings.operands(base.step)[base.number] - base.before;
     case Kind::kOperands:
       return const_cast<std::byte*>(
           reinterpret_cast<const std::byte*>(bindings.operands(base.of).data()));
@@ -66,7 +100,7 @@ void ScalarCode::run(LoopRun& run) const {
     ops[i] = {ops_[i].function, address(a),   address(b),
               address(c),       address(out), ops_[i].immediate};
   }
-  ops[0].function(ops, &run);
+  ops[0].function(ops, &run, 0, 0.0f);
 }
 
 }  // namespace ipujax::engine::loop

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "engine/loop/LoopKernel.hpp"
@@ -14,6 +15,7 @@ struct Place {
   std::uint32_t base = 0;
   std::int64_t offset = 0;  ///< bytes
   Place at(std::int64_t bytes) const { return {base, offset + bytes}; }
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 /// Threaded code that is put together once, and for each run gets the addresses of its memory.
@@ -25,7 +27,9 @@ class ScalarCode {
     Place a{}, b{}, c{}, out{};
   };
 
-  /// The element at index 0 of an operand of a step.
+  explicit ScalarCode(const Image& image) : image_(&image) {}
+
+  /// The element at index 0 of an operand of a step. Of one buffer all have one base.
   Place operand(std::uint64_t step, std::size_t number);
   /// All pointers of a step.
   Place operands(std::uint64_t step);
@@ -44,6 +48,17 @@ class ScalarCode {
 
   /// Returns the operation's number.
   std::size_t add(Function function, const Operands& operands, std::int64_t immediate = 0);
+  /// out <- a, `bytes` of them.
+  void addCopy(const Place& a, const Place& out, std::size_t bytes);
+  /// An operation that findScalar knows.
+  void addValue(const simd::MapKey& key, const Operands& operands);
+  /// One of `whether its operand a is held`, and gives a value of `type`.
+  template <class F>
+  void addHolding(ElementType a, ElementType type, const F& functionOf, const Operands& operands) {
+    const auto function = functionOf(isHeld(a, operands.a));
+    add(function, operands);
+    setHeld(type, operands.out);
+  }
   std::size_t size() const { return ops_.size(); }
 
   void run(LoopRun& run) const;
@@ -52,9 +67,10 @@ class ScalarCode {
   enum class Kind : std::uint8_t { kConstants, kSlots, kOperand, kOperands, kPredicate, kFixed };
   struct Base {
     Kind kind = Kind::kConstants;
-    std::uint64_t of = 0;  ///< a step, a node or an address
+    std::uint64_t of = 0;  ///< a step, a node, an address or a buffer
+    std::uint64_t step = 0;  ///< whose operand `number` begins `before` bytes after the buffer does
     std::size_t number = 0;
-    friend bool operator==(const Base&, const Base&) = default;
+    std::int64_t before = 0;
   };
   struct Op {
     Function function;
@@ -62,13 +78,22 @@ class ScalarCode {
     std::int64_t immediate;
   };
   Place placeAt(const Base& base);
+  bool isHeld(ElementType type, const Place& place) const {
+    return held_[simd::isHeldAsNumber(type)] == place;
+  }
+  void setHeld(ElementType type, const Place& place);
+  /// The memory there is written over.
+  void forget(const Place& place, std::int64_t bytes);
+
   static std::byte* addressOf(const Base& base, const ReplicaBindings& bindings);
 
+  const Image* image_;  ///< while the code is put together
   std::vector<Op> ops_;
-  std::vector<Base> bases_{{Kind::kConstants, 0, 0}, {Kind::kSlots, 0, 0}};
+  std::vector<Base> bases_{{Kind::kConstants}, {Kind::kSlots}};
   std::vector<std::int64_t> constants_{0};
   std::size_t num_used_slots_ = 0;
   std::size_t num_slots_ = 0;
+  std::optional<Place> held_[2];  ///< whose value the registers hold: the integer's, the number's
 };
 
 }  // namespace ipujax::engine::loop

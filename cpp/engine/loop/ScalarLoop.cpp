@@ -23,7 +23,7 @@ constexpr std::int64_t kMostCopiedBytes = 4096;
 /// Puts the code of one loop together; lives for that.
 class Assembler {
  public:
-  Assembler(const Image& image, StepKernels kernels) : image_(image), kernels_(kernels) {}
+  Assembler(const Image& image, StepKernels kernels) : image_(image), kernels_(kernels), code_(image) {}
 
   bool add(std::uint32_t index) {
     const Node& node = image_.nodes[index];
@@ -105,7 +105,7 @@ class Assembler {
   }
 
   void addMove(const Place& from, const Place& to, std::int64_t bytes) {
-    code_.add(scalar::copyOf(static_cast<std::size_t>(bytes)), {.a = from, .out = to}, bytes);
+    code_.addCopy(from, to, static_cast<std::size_t>(bytes));
   }
 
   /// Few elements are written, none of which is read.

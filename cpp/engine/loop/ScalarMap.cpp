@@ -144,9 +144,9 @@ class Element {
     const ElementType from = program_.typeOf(i.args[0]);
     const bool is_half = i.type == ElementType::kHalf;
     if (i.op == Op::kCast && blockType(from) == blockType(i.type)) {  // of a float to a half
-      code_.add(scalar::copyOf(sizeof(float)), o);
-    } else if (const auto function = simd::findScalar({i.op, from, i.type})) {
-      code_.add(function, o);
+      code_.addCopy(o.a, o.out, sizeof(float));
+    } else if (simd::findScalar({i.op, from, i.type})) {
+      code_.addValue({i.op, from, i.type}, o);
     } else {
       const auto loop = reinterpret_cast<std::intptr_t>(simd::findMap({i.op, from, i.type}));
       o.c = code_.record({loop, i.immediate});
@@ -168,18 +168,19 @@ class Element {
       from[j] = operands_[outputValue(j)];
       if (num_outputs == 1) continue;
       const Place slot = code_.slot();
-      code_.add(copyOf(j), {.a = from[j], .out = slot});
+      code_.addCopy(from[j], slot, bytesOf(j));
       from[j] = slot;
     }
     for (std::size_t j = 0; j < num_outputs; ++j) {
+      if (direct_[j]) continue;
       const bool rounds = program_.outputTypes()[j] == ElementType::kHalf && !isMoved(j);
-      if (!direct_[j])
-        code_.add(rounds ? scalar::floatToHalf : copyOf(j), {.a = from[j], .out = output(j)});
+      if (rounds)
+        code_.add(scalar::floatToHalf, {.a = from[j], .out = output(j)});
+      else
+        code_.addCopy(from[j], output(j), bytesOf(j));
     }
   }
-  ScalarCode::Function copyOf(std::size_t j) const {
-    return scalar::copyOf(sizeOf(program_.outputTypes()[j]));
-  }
+  std::size_t bytesOf(std::size_t j) const { return sizeOf(program_.outputTypes()[j]); }
 
   const MapStep& step_;
   const ExprProgram& program_;

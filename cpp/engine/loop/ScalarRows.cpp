@@ -97,8 +97,26 @@ Place addAddress(const Row& row, ScalarCode& code) {
   return address;
 }
 
+/// What one operation can load.
+bool isElement(const Row& row) {
+  const ElementType index = row.indices().type;
+  return (index == ElementType::kInt32 || index == ElementType::kUInt32) &&
+         outsideOf(row.step.attributes) == Outside::kClamp && row.integers("map").size() == 1 &&
+         row.pieces.size() == 1 && row.piece_bytes == sizeOf(row.large().type) &&
+         row.large().type != ElementType::kHalf;
+}
+
 std::int64_t immediateOf(const Row& row, const Piece& piece) {
   return scalar::isWord(row.piece_bytes) ? piece.large : static_cast<std::int64_t>(row.piece_bytes);
+}
+
+/// Of rows that are always there, element by element.
+std::optional<expr::Op> combinerIn(const Row& row) {
+  const ElementType type = row.large().type;
+  const bool skips = outsideOf(row.step.attributes) == Outside::kSkip;
+  if (skips || type == ElementType::kHalf || row.piece_bytes != sizeOf(type)) return std::nullopt;
+  const auto op = combinerOf(row.step.attributes.text("body"), type);
+  return op && simd::findScalar({*op, type, type}) ? op : std::nullopt;
 }
 
 }  // namespace
@@ -107,14 +125,15 @@ bool addRowLoad(const Image& image, std::uint64_t number, ScalarCode& code) {
   const auto row = findRow(image, number, false);
   if (!row) return false;
   const Place to = code.operand(number, 2);
-  const bool clamps = outsideOf(row->step.attributes) == Outside::kClamp;
-  const bool is_element = row->pieces.size() == 1 && scalar::isWord(row->piece_bytes);
-  const auto load = scalar::loadElement(row->indices().type, row->piece_bytes);
-  if (load && is_element && clamps && row->integers("map").size() == 1) {
-    code.add(load, {.a = code.operand(number, 1),
-                    .b = code.operand(number, 0),
-                    .c = limitsOf(*row, 0, code),
-                    .out = to});
+  if (isElement(*row)) {
+    const ElementType index = row->indices().type;
+    const ElementType type = row->large().type;
+    code.addHolding(
+        index, type, [&](bool held) { return scalar::loadElement(index, type, held); },
+        {.a = code.operand(number, 1),
+         .b = code.operand(number, 0),
+         .c = limitsOf(*row, 0, code),
+         .out = to});
     return true;
   }
   const Place address = addAddress(*row, code);
@@ -128,24 +147,19 @@ bool addRowLoad(const Image& image, std::uint64_t number, ScalarCode& code) {
 bool addRowStore(const Image& image, std::uint64_t number, ScalarCode& code) {
   const auto row = findRow(image, number, true);
   if (!row) return false;
-  const std::string& update = row->step.attributes.text("body");
   const ElementType type = row->large().type;
-  simd::ScalarOp::Function combine = nullptr;
-  if (update != "replace") {
-    const auto op = combinerOf(update, type);
-    if (op && type != ElementType::kHalf) combine = simd::findScalar({*op, type, type});
-    const bool skips = outsideOf(row->step.attributes) == Outside::kSkip;
-    if (!combine || skips || row->piece_bytes != sizeOf(type)) return false;
-  }
+  const bool replaces = row->step.attributes.text("body") == "replace";
+  const auto combine = combinerIn(*row);
+  if (!replaces && !combine) return false;
   const Place from = code.operand(number, 2);
   const Place address = addAddress(*row, code);
   for (const Piece& piece : row->pieces) {
     Place value = from.at(piece.small);
-    if (combine) {
+    if (!replaces) {
       const Place found = code.slot();
       code.add(scalar::loadAt(row->piece_bytes), {.a = address, .out = found},
                immediateOf(*row, piece));
-      code.add(combine, {.a = found, .b = value, .out = found});
+      code.addValue({*combine, type, type}, {.a = found, .b = value, .out = found});
       value = found;
     }
     code.add(scalar::storeAt(row->piece_bytes), {.a = value, .out = address},
