@@ -67,7 +67,7 @@ class ScalarCode {
   enum class Kind : std::uint8_t { kConstants, kSlots, kOperand, kOperands, kPredicate, kFixed };
   struct Base {
     Kind kind = Kind::kConstants;
-    std::uint64_t of = 0;  ///< a step, a node, an address or a buffer
+    std::uint64_t of = 0;    ///< a step, a node, an address or a buffer
     std::uint64_t step = 0;  ///< whose operand `number` begins `before` bytes after the buffer does
     std::size_t number = 0;
     std::int64_t before = 0;

@@ -23,7 +23,8 @@ constexpr std::int64_t kMostCopiedBytes = 4096;
 /// Puts the code of one loop together; lives for that.
 class Assembler {
  public:
-  Assembler(const Image& image, StepKernels kernels) : image_(image), kernels_(kernels), code_(image) {}
+  Assembler(const Image& image, StepKernels kernels)
+      : image_(image), kernels_(kernels), code_(image) {}
 
   bool add(std::uint32_t index) {
     const Node& node = image_.nodes[index];

@@ -128,12 +128,11 @@ bool addRowLoad(const Image& image, std::uint64_t number, ScalarCode& code) {
   if (isElement(*row)) {
     const ElementType index = row->indices().type;
     const ElementType type = row->large().type;
-    code.addHolding(
-        index, type, [&](bool held) { return scalar::loadElement(index, type, held); },
-        {.a = code.operand(number, 1),
-         .b = code.operand(number, 0),
-         .c = limitsOf(*row, 0, code),
-         .out = to});
+    code.addHolding(index, type, [&](bool held) { return scalar::loadElement(index, type, held); },
+                    {.a = code.operand(number, 1),
+                     .b = code.operand(number, 0),
+                     .c = limitsOf(*row, 0, code),
+                     .out = to});
     return true;
   }
   const Place address = addAddress(*row, code);

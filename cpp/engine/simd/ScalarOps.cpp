@@ -12,7 +12,8 @@ IPUJAX_DECLARE_SIMD(ScalarOp::Function findScalarCast(ElementType, ElementType, 
 ScalarOp::Function findScalar(const MapKey& key, unsigned held) {
   const ElementType operand = blockType(key.operand);
   if (key.op == expr::Op::kSelect) return IPUJAX_PICK(findScalarSelect)(operand, held);
-  if (key.op == expr::Op::kCast) return IPUJAX_PICK(findScalarCast)(operand, blockType(key.result), held);
+  if (key.op == expr::Op::kCast)
+    return IPUJAX_PICK(findScalarCast)(operand, blockType(key.result), held);
   if (operand == ElementType::kDouble) return nullptr;
   if (operand == ElementType::kFloat) return IPUJAX_PICK(findScalarFloat)(key.op, held);
   return IPUJAX_PICK(findScalarInteger)(key.op, operand, held);

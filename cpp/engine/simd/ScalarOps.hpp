@@ -16,8 +16,7 @@ struct LoopRun;  // engine/loop/LoopKernel.hpp
 namespace ipujax::engine::simd {
 
 struct ScalarOp {
-  using Function = void (*)(const ScalarOp* op, LoopRun* run, std::uint64_t integer,
-                            float number);
+  using Function = void (*)(const ScalarOp* op, LoopRun* run, std::uint64_t integer, float number);
   Function function = nullptr;
   const std::byte* a = nullptr;  ///< operands, and `out` the result
   const std::byte* b = nullptr;

@@ -55,9 +55,9 @@ ScalarOp::Function binaryOf(unsigned held) {
 }
 template <class F, class A, class C, class R>
 ScalarOp::Function ternaryOf(unsigned held) {
-  constexpr ScalarOp::Function kAll[] = {
-      ternaryScalar<F, A, C, R, 0>, ternaryScalar<F, A, C, R, 1>, ternaryScalar<F, A, C, R, 2>,
-      nullptr, ternaryScalar<F, A, C, R, 4>};
+  constexpr ScalarOp::Function kAll[] = {ternaryScalar<F, A, C, R, 0>, ternaryScalar<F, A, C, R, 1>,
+                                         ternaryScalar<F, A, C, R, 2>, nullptr,
+                                         ternaryScalar<F, A, C, R, 4>};
   return held < std::size(kAll) ? kAll[held] : nullptr;
 }
 
@@ -122,10 +122,10 @@ ScalarOp::Function findScalarInteger(expr::Op op, ElementType type, unsigned hel
 
 /// Bits are moved, but floats come in another register.
 ScalarOp::Function findScalarSelect(ElementType type, unsigned held) {
-  if (type == ElementType::kFloat) return ternaryOf<Select<float>, float, std::uint8_t, float>(held);
-  return withBytes(sizeOf(type), [&]<class T>(T) {
-    return ternaryOf<Select<T>, T, std::uint8_t, T>(held);
-  });
+  if (type == ElementType::kFloat)
+    return ternaryOf<Select<float>, float, std::uint8_t, float>(held);
+  return withBytes(sizeOf(type),
+                   [&]<class T>(T) { return ternaryOf<Select<T>, T, std::uint8_t, T>(held); });
 }
 
 ScalarOp::Function findScalarCast(ElementType from, ElementType to, unsigned held) {
