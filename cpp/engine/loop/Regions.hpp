@@ -12,8 +12,8 @@
 /// engine/loop.
 namespace ipujax::engine::loop {
 
-/// A step takes about as long as so many instructions on one element.
-constexpr std::size_t kInstructionsOfStep = 16;
+/// A step takes about as long as so many operations on single elements.
+constexpr std::size_t kInstructionsOfStep = 32;
 
 /// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
 struct Region {
