@@ -60,7 +60,8 @@ bool areNeighbours(const OperandDesc& operand, const std::vector<bool>& reduced)
 
 }  // namespace
 
-std::unique_ptr<const UnrolledReduce> UnrolledReduce::make(const StepDesc& step, const ExprProgram& body) {
+std::unique_ptr<const UnrolledReduce> UnrolledReduce::make(const StepDesc& step,
+                                                           const ExprProgram& body) {
   const std::size_t k = body.numOutputs();
   const auto& shape = step.operands[0].shape;
   std::vector<bool> reduced(shape.size(), false);

@@ -15,7 +15,8 @@ class UnrolledReduce {
  public:
   /// Null where there is too much to do for one expression, or where results of which inputs are
   /// neighbours are not.
-  static std::unique_ptr<const UnrolledReduce> make(const StepDesc& step, const expr::ExprProgram& body);
+  static std::unique_ptr<const UnrolledReduce> make(const StepDesc& step,
+                                                    const expr::ExprProgram& body);
   void run(std::span<std::byte* const> pointers) const;
 
  private:
