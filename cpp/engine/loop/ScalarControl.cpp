@@ -142,6 +142,7 @@ void branch(const ScalarOp* op, LoopRun* state, std::uint64_t, float) {
 }
 
 void kernel(const ScalarOp* op, LoopRun* run, std::uint64_t, float) {
+  if (run->isCancelled()) return;  // it may take long
   const auto* pointers = reinterpret_cast<std::byte* const*>(op->a);
   reinterpret_cast<const Kernel*>(op->b)->run(
       run->context, std::span(pointers, static_cast<std::size_t>(op->immediate)));
