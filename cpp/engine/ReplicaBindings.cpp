@@ -97,7 +97,7 @@ void ReplicaBindings::exchange(std::uint64_t step, std::size_t operand, std::siz
 bool ReplicaBindings::predicate(std::uint32_t node) const { return selector(node) != 0; }
 
 std::int64_t ReplicaBindings::selector(std::uint32_t node) const {
-  const std::byte* p = pointers_[table_->predicate_[node]];
+  const std::byte* p = predicatePlace(node);
   if (sizeOf(image_->nodes[node].predicate.type) == 1)
     return *reinterpret_cast<const std::int8_t*>(p);
   std::int32_t value;

@@ -56,6 +56,9 @@ class ReplicaBindings {
   /// Two operands of an engine.turn, each a whole buffer of the arena and of one size, take each
   /// other's memory, for all steps and runs from now on.
   void exchange(std::uint64_t step, std::size_t operand, std::size_t other);
+  std::byte* predicatePlace(std::uint32_t node) const {
+    return pointers_[table_->predicate_[node]];
+  }
   bool predicate(std::uint32_t node) const;
   std::int64_t selector(std::uint32_t node) const;
 

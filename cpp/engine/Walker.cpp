@@ -25,11 +25,15 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCount
   loops_.resize(image.nodes.size());
   // A loop that runs as one kernel passes no steps whose cycles or results could be looked at.
   if (!image.mechanisms.has(Mechanism::kLoops) || counts_cycles_ || hasFloatTraps(image)) return;
-  for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
-    const NodeKind kind = image.nodes[n].kind;
-    if (kind == NodeKind::kRepeat || kind == NodeKind::kRepeatWhile)
-      loops_[n] = LoopKernel::make(image, n);
-  }
+  makeLoops(0);
+}
+
+void Walker::makeLoops(std::uint32_t index) {
+  const Node& node = image_.nodes[index];
+  if (node.kind == NodeKind::kRepeat || node.kind == NodeKind::kRepeatWhile)
+    loops_[index] = LoopKernel::make(image_, index, kernels_);
+  if (loops_[index]) return;
+  for (const auto child : node.children) makeLoops(child);
 }
 
 void Walker::checkCancelled() const {
@@ -46,10 +50,9 @@ void Walker::walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t 
   const Node& node = image_.nodes[index];
   if (loops_[index]) {
     checkCancelled();
-    const std::uint64_t iterations = loops_[index]->run(bindings, cancelled_);
-    checkCancelled();
-    if (node.kind == NodeKind::kRepeatWhile) trip_counts_.add(index, iterations);
-    return;
+    LoopRun run{context, bindings, cancelled_, trip_counts_};
+    loops_[index]->run(run);
+    return checkCancelled();
   }
   switch (node.kind) {
     case NodeKind::kSequence:

@@ -33,6 +33,8 @@ class Walker {
   }
 
  private:
+  void makeLoops(std::uint32_t node);  ///< of the outermost loops that are of such kinds
+
   const Image& image_;
   const std::atomic<bool>& cancelled_;
   TripCounts& trip_counts_;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
@@ -9,6 +10,7 @@
 #include "engine/kernels/ReduceArg.hpp"
 #include "engine/kernels/ReduceBody.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
+#include "engine/kernels/ReduceUnrolled.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 /// The kernel "popx.reduce": any body over any strided views. Operands: k inputs, k outputs
@@ -62,6 +64,7 @@ class VariadicReduce final : public Kernel {
   std::int64_t reduced_ = 1;
   const reduction::Loops* loops_ = nullptr;  ///< where the body is argmax or argmin
   ArgScan scan_ = nullptr;
+  std::unique_ptr<const UnrolledReduce> unrolled_;  ///< where this is little to do
 };
 
 /// Where a task keeps its blocks: accumulators in turns, left and right operands, and the
@@ -99,6 +102,7 @@ VariadicReduce::VariadicReduce(const StepDesc& step, const expr::ExprProgram& pr
     inputs_.push_back(std::move(input));
   }
   findArg(program);
+  if (!loops_ && wide_) unrolled_ = UnrolledReduce::make(step, program);
 }
 
 void VariadicReduce::findArg(const expr::ExprProgram& program) {
@@ -129,7 +133,9 @@ void VariadicReduce::applyInit(std::span<std::byte* const> p, Buffers& buffers, 
 
 void VariadicReduce::run(RunContext& context, std::span<std::byte* const> p) const {
   if (outputs_ == 0) return;
-  if (loops_ && reduced_ <= kSegment) {
+  if (unrolled_) {
+    unrolled_->run(p);
+  } else if (loops_ && reduced_ <= kSegment) {
     runArgRows(context.pool, p);
   } else if (!loops_ && wide_) {
     runWide(context.pool, p);

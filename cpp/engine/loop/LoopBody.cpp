@@ -5,14 +5,12 @@
 #include <span>
 
 #include "engine/Kernel.hpp"
+#include "engine/loop/Regions.hpp"
 
 namespace ipujax::engine::loop {
 namespace {
 
 using expr::ExprProgram;
-using expr::Instruction;
-using expr::Op;
-using Cells = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
 /// Of while loops fewer: they compute their condition for each element.
@@ -20,85 +18,11 @@ constexpr std::int64_t kMostElementsOfWhile = 64;
 constexpr std::size_t kMostInstructions = 256;
 constexpr std::size_t kMostWidths = 4;
 constexpr std::size_t kMostCells = 512;  ///< each is compared with each
-/// An operand whose elements are cells.
-constexpr std::int64_t kMostElementsApart = 64;
-/// A step takes about as long as so many instructions on one element.
-constexpr std::size_t kInstructionsOfStep = 16;
-
-/// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
-struct Region {
-  std::uint64_t space = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  bool overlaps(const Region& o) const {
-    return space == o.space && begin < o.end && o.begin < end;
-  }
-  friend bool operator==(const Region&, const Region&) = default;
-};
-
-/// Elements of an operand's buffer.
-Region regionOf(const Image& image, const OperandDesc& operand, OperandDesc::Extent extent) {
-  const BufferDesc& buffer = image.buffers[operand.buffer];
-  const auto bytes = static_cast<std::int64_t>(sizeOf(operand.type));
-  Region region;
-  std::int64_t base = 0;
-  if (buffer.kind == BufferKind::kArena || buffer.kind == BufferKind::kConstant) {
-    region.space = buffer.kind == BufferKind::kArena ? 0 : 1;
-    base = static_cast<std::int64_t>(buffer.offset);
-  } else {
-    region.space = 2 + operand.buffer;
-  }
-  region.begin = base + extent.first * bytes;
-  region.end = region.begin + extent.elements * bytes;
-  return region;
-}
-Region regionOf(const Image& image, const OperandDesc& operand) {
-  return regionOf(image, operand, operand.extent());
-}
-
-/// Where each element lies, counted from the first one, in row-major order.
-std::vector<std::int64_t> elementsOf(const OperandDesc& operand) {
-  std::vector<std::int64_t> found{0};
-  for (std::size_t d = 0; d < operand.shape.size(); ++d) {
-    std::vector<std::int64_t> inner;
-    for (const std::int64_t at : found)
-      for (std::int64_t i = 0; i < operand.shape[d]; ++i)
-        inner.push_back(at + i * operand.strides[d]);
-    found = std::move(inner);
-  }
-  return found;
-}
-
-/// A half's bits are exact only while it is a half: between operations it is held as a float.
-bool takesHalfApart(const ExprProgram& program) {
-  const auto& instructions = program.instructions();
-  return std::any_of(instructions.begin(), instructions.end(), [&](const Instruction& i) {
-    return i.op == Op::kBitcast &&
-           (i.type == ElementType::kHalf || program.typeOf(i.args[0]) == ElementType::kHalf);
-  });
-}
-
-/// What an update does, where it is one instruction: of floats no minimum, as that of zeros of both
-/// signs is either.
-std::optional<Op> combinerOf(const std::string& update, ElementType type) {
-  const bool is_bool = type == ElementType::kBool;
-  if (update == "and") return is_bool ? Op::kLogicalAnd : Op::kBitwiseAnd;
-  if (update == "or") return is_bool ? Op::kLogicalOr : Op::kBitwiseOr;
-  if (update == "add" && !is_bool) return Op::kAdd;
-  if (update == "mul" && !is_bool) return Op::kMultiply;
-  if (type == ElementType::kFloat || type == ElementType::kHalf) return std::nullopt;
-  if (update == "min" && !is_bool) return Op::kMinimum;
-  if (update == "max" && !is_bool) return Op::kMaximum;
-  return std::nullopt;
-}
-
-/// What the cells of a loop are.
-enum class CellsAre : std::uint8_t { kOperands, kElements };
 
 /// Reads the steps of one loop; lives for one loop.
 class Finder {
  public:
-  Finder(const Image& image, CellsAre cells) : image_(image), cells_are_(cells) {}
+  explicit Finder(const Image& image) : image_(image) {}
 
   /// Of all widths at once.
   std::optional<LoopBody> find(const Node& node) {
@@ -115,8 +39,6 @@ class Finder {
     loop_.count = counted ? node.value : 0;
     if (!addSteps(node.children[counted ? 0 : 1], loop_.body)) return std::nullopt;
     if (loop_.body.empty() || !rowsAreInOrder() || !readsAreFresh()) return std::nullopt;
-    const bool by_elements = cells_are_ == CellsAre::kElements;
-    if (by_elements && num_instructions_ > kInstructionsOfStep * num_steps_) return std::nullopt;
     return std::move(loop_);
   }
 
@@ -135,7 +57,6 @@ class Finder {
     const bool writes_row = role == KernelRole::kUpdateOfRow || role == KernelRole::kUpdates;
     const bool known = role == KernelRole::kElementwise ? addMap(step, action)
                        : step.kernel == "engine.copy"   ? addCopy(step, action)
-                       : role == KernelRole::kPad       ? addPad(step, action)
                        : reads_row                      ? addRow(step, action, false)
                        : writes_row                     ? addRow(step, action, true)
                                                         : false;
@@ -148,7 +69,7 @@ class Finder {
     const ExprProgram& program = action.program;
     if (program.isRandom() || takesHalfApart(program)) return false;
     if (!addCells(step, action)) return false;
-    num_instructions_ += program.instructions().size() * (action.cells.size() / action.numCells());
+    num_instructions_ += program.instructions().size();
     return num_instructions_ <= kMostInstructions;
   }
 
@@ -158,53 +79,11 @@ class Finder {
   }
 
   bool addCells(const StepDesc& step, Action& action) {
-    std::vector<Cells> operands;
     for (std::size_t o = 0; o < step.operands.size(); ++o) {
-      operands.push_back(cellsOf(action.step, o, o >= action.numRead()));
-      if (operands.back().empty()) return false;
+      const auto cell = cellOf(action.step, o, o >= action.numRead());
+      if (!cell) return false;
+      action.cells.push_back(*cell);
     }
-    const std::size_t elements = operands.back().size();
-    for (const Cells& cells : operands)
-      if (cells.size() != elements) return false;
-    for (std::size_t e = 0; e < elements; ++e)
-      for (const Cells& cells : operands) action.cells.push_back(cells[e]);
-    return elementsAreApart(operands, action.numRead());
-  }
-
-  /// No element is written that is read for another one.
-  static bool elementsAreApart(const std::vector<Cells>& operands, std::size_t num_read) {
-    const auto isReadElsewhere = [&](std::uint32_t cell, std::size_t element) {
-      for (std::size_t o = 0; o < num_read; ++o)
-        for (std::size_t e = 0; e < operands[o].size(); ++e)
-          if (e != element && operands[o][e] == cell) return true;
-      return false;
-    };
-    for (std::size_t o = num_read; o < operands.size(); ++o)
-      for (std::size_t e = 0; e < operands[o].size(); ++e)
-        if (isReadElsewhere(operands[o][e], e)) return false;
-    return true;
-  }
-
-  /// Of elements: copies of the operand's and of the value.
-  bool addPad(const StepDesc& step, Action& action) {
-    if (cells_are_ != CellsAre::kElements) return false;
-    action.kind = Action::Kind::kCopy;
-    const Cells from = cellsOf(action.step, 0, false);
-    const Cells value = cellsOf(action.step, 1, false);
-    const Cells to = cellsOf(action.step, 2, true);
-    if (from.empty() || value.empty() || to.empty()) return false;
-    for (const auto c : to) action.cells.insert(action.cells.end(), {value[0], c});
-    OperandDesc inside = step.operands[0];
-    std::int64_t first = 0;
-    std::int64_t stride = 1;
-    for (std::size_t d = inside.shape.size(); d-- > 0;) {
-      first += step.attributes.integers("start")[d] * stride;
-      inside.strides[d] = step.attributes.integers("step")[d] * stride;
-      stride *= step.operands[2].shape[d];
-    }
-    const auto places = elementsOf(inside);
-    for (std::size_t i = 0; i < from.size(); ++i)
-      action.cells[2 * static_cast<std::size_t>(first + places[i])] = from[i];
     return true;
   }
 
@@ -224,14 +103,12 @@ class Finder {
     if (!isRowMajor(windows->shape(), windows->largeStrides())) return false;
     if (!places.isContiguous() || !step.operands[2].isContiguousOrSingle()) return false;
     action.kind = stores ? Action::Kind::kStoreRow : Action::Kind::kLoadRow;
-    action.num_indices = static_cast<std::size_t>(places.numElements());
-    action.cells = cellsOf(action.step, 1, false);
-    // As one cell the indices are one value.
-    if (action.cells.empty() || action.cells.size() != action.num_indices) return false;
-    const Cells row = cellsOf(action.step, 2, !stores);
-    action.cells.insert(action.cells.end(), row.begin(), row.end());
+    if (places.numElements() != 1) return false;
+    const auto index = cellOf(action.step, 1, false);
+    const auto row = cellOf(action.step, 2, !stores);
     action.row_elements = windows->windowElements();
-    if (row.empty() || action.row_elements > most_elements_) return false;
+    if (!index || !row || action.row_elements > most_elements_) return false;
+    action.cells = {*index, *row};
     action.windows = std::move(windows);
     const Region array = regionOf(image_, large);
     if (action.loads()) loaded_.push_back({array, stored_.size()});
@@ -255,36 +132,21 @@ class Finder {
     return std::nullopt;
   }
 
-  /// The cells that an operand is, in row-major order; none where it is of another kind or width.
-  Cells cellsOf(std::uint64_t step, std::size_t number, bool written) {
+  /// The cell of an operand, known or new; none where it is too wide or not one piece.
+  std::optional<std::uint32_t> cellOf(std::uint64_t step, std::size_t number, bool written) {
     const OperandDesc& operand = image_.steps[step].operands[number];
-    Cell cell{.step = step, .operand = static_cast<std::uint32_t>(number), .type = operand.type};
-    if (cells_are_ == CellsAre::kOperands) {
-      if (written ? !operand.isContiguous() : !operand.isContiguousOrSingle()) return {};
-      const OperandDesc::Extent extent = operand.extent();
-      if (extent.elements < 1 || extent.elements > most_elements_) return {};
-      cell.elements = extent.elements;
-      const auto found = cellAt(cell, regionOf(image_, operand, extent), written);
-      return found ? Cells{*found} : Cells{};
-    }
-    if (operand.numElements() > kMostElementsApart) return {};
-    Cells cells;
-    for (const std::int64_t at : elementsOf(operand)) {
-      cell.offset = at * static_cast<std::int64_t>(sizeOf(operand.type));
-      const auto found = cellAt(cell, regionOf(image_, operand, {operand.offset + at, 1}), written);
-      if (!found) return {};
-      cells.push_back(*found);
-    }
-    return cells;
-  }
-
-  /// The cell there, known or new.
-  std::optional<std::uint32_t> cellAt(const Cell& cell, const Region& region, bool written) {
-    auto found = existingCell(region, cell.type);
+    if (written ? !operand.isContiguous() : !operand.isContiguousOrSingle()) return std::nullopt;
+    const OperandDesc::Extent extent = operand.extent();
+    if (extent.elements < 1 || extent.elements > most_elements_) return std::nullopt;
+    const Region region = regionOf(image_, operand, extent);
+    auto found = existingCell(region, operand.type);
     if (!found) {
       if (loop_.cells.size() == kMostCells) return std::nullopt;
       found = static_cast<std::uint32_t>(loop_.cells.size());
-      loop_.cells.push_back(cell);
+      loop_.cells.push_back({.elements = extent.elements,
+                             .step = step,
+                             .operand = static_cast<std::uint32_t>(number),
+                             .type = operand.type});
       regions_.push_back(region);
     }
     loop_.cells[*found].written |= written;
@@ -339,30 +201,10 @@ class Finder {
     return follow(loop_.condition);
   }
 
-  static std::pair<Cells, Cells> readAndWritten(const Action& action) {
-    Cells read;
-    Cells written;
-    const auto add = [](Cells& to, std::span<const std::uint32_t> cells) {
-      to.insert(to.end(), cells.begin(), cells.end());
-    };
-    switch (action.kind) {
-      case Action::Kind::kMap:
-      case Action::Kind::kCopy:
-        for (std::size_t at = 0; at < action.cells.size(); at += action.numCells()) {
-          const auto element = std::span(action.cells).subspan(at, action.numCells());
-          add(read, element.first(action.numRead()));
-          add(written, element.subspan(action.numRead()));
-        }
-        break;
-      case Action::Kind::kLoadRow:
-        add(read, action.indices());
-        add(written, action.row());
-        break;
-      case Action::Kind::kStoreRow:
-        add(read, action.cells);
-        break;
-    }
-    return {std::move(read), std::move(written)};
+  static std::pair<std::span<const std::uint32_t>, std::span<const std::uint32_t>> readAndWritten(
+      const Action& action) {
+    const auto cells = std::span(action.cells);
+    return {cells.first(action.numRead()), cells.subspan(action.numRead())};
   }
 
   struct Loaded {
@@ -375,7 +217,6 @@ class Finder {
   };
 
   const Image& image_;
-  CellsAre cells_are_;
   LoopBody loop_;
   std::vector<Region> regions_;  ///< by cell
   std::vector<Loaded> loaded_;
@@ -432,31 +273,17 @@ class Projection {
 
 }  // namespace
 
-namespace {
-
-/// Loops whose cells are operands, one for each width.
-std::vector<LoopBody> loopsByWidth(const Image& image, const Node& node) {
-  const auto loop = Finder(image, CellsAre::kOperands).find(node);
+std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node) {
+  const auto loop = Finder(image).find(image.nodes[node]);
   if (!loop) return {};
   std::set<std::int64_t> widths;
   for (const Cell& cell : loop->cells)
     if (!cell.isOne()) widths.insert(cell.elements);
   for (const Action& action : loop->body)
     if (action.row_elements > 1) widths.insert(action.row_elements);
-  if (widths.empty()) widths.insert(1);
-  if (widths.size() > (loop->one_by_one ? 1 : kMostWidths)) return {};
+  if (widths.empty() || widths.size() > (loop->one_by_one ? 1 : kMostWidths)) return {};
   std::vector<LoopBody> loops;
   for (const auto width : widths) loops.push_back(Projection(*loop, width, loops.empty()).take());
-  return loops;
-}
-
-}  // namespace
-
-std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node) {
-  auto loops = loopsByWidth(image, image.nodes[node]);
-  if (!loops.empty()) return loops;
-  if (auto loop = Finder(image, CellsAre::kElements).find(image.nodes[node]))
-    loops.push_back(*std::move(loop));
   return loops;
 }
 

@@ -17,9 +17,8 @@ constexpr std::size_t kMostSteps = 64;
 /// Elements that the steps of a loop read or write together: one, or the width of the loop.
 struct Cell {
   std::int64_t elements = 1;
-  std::uint64_t step = 0;  ///< it lies where operand `operand` of this step does, or
+  std::uint64_t step = 0;  ///< it lies where operand `operand` of this step does
   std::uint32_t operand = 0;
-  std::int64_t offset = 0;  ///< so many bytes from there
   ElementType type = ElementType::kFloat;
   bool written = false;
   std::size_t last_write = 0;                   ///< orders the last writes of all cells
@@ -29,27 +28,25 @@ struct Cell {
 /// One step of the loop, on cells.
 struct Action {
   enum class Kind : std::uint8_t {
-    kMap,       ///< cells: the program's inputs, then its outputs, for each of its elements
-    kCopy,      ///< cells: from, to, for each of its elements
-    kLoadRow,   ///< cells: indices, to; the row of operand 0 that the indices choose
-    kStoreRow,  ///< cells: indices, from; the same, the other way
+    kMap,       ///< cells: the program's inputs, then its outputs
+    kCopy,      ///< cells: from, to
+    kLoadRow,   ///< cells: index, to; the row of operand 0 that the index chooses
+    kStoreRow,  ///< cells: index, from; the same, the other way
   };
   Kind kind = Kind::kMap;
   std::uint64_t step = 0;
-  std::vector<std::uint32_t> cells;
+  std::vector<std::uint32_t> cells;        ///< those that are read, then those that are written
   expr::ExprProgram program;               ///< of a kMap
   std::shared_ptr<const Windows> windows;  ///< of a row
-  std::size_t num_indices = 0;             ///< of a row
   std::optional<expr::Op> combiner;        ///< of what a stored row finds, and it
   std::int64_t row_elements = 0;           ///< of a row; of a stored one its cell may hold for all
 
-  std::span<const std::uint32_t> indices() const { return std::span(cells).first(num_indices); }
-  std::span<const std::uint32_t> row() const { return std::span(cells).subspan(num_indices); }
-  /// Of one element of a map or a copy.
-  std::size_t numCells() const {
-    return kind == Kind::kMap ? program.numInputs() + program.numOutputs() : 2;
+  std::uint32_t index() const { return cells[0]; }  ///< of a row
+  std::uint32_t row() const { return cells[1]; }
+  std::size_t numRead() const {
+    if (kind == Kind::kMap) return program.numInputs();
+    return kind == Kind::kStoreRow ? 2 : 1;
   }
-  std::size_t numRead() const { return kind == Kind::kMap ? program.numInputs() : 1; }
   bool loads() const { return kind == Kind::kLoadRow || combiner.has_value(); }
 };
 
@@ -68,9 +65,8 @@ struct LoopBody {
 };
 
 /// The loop at a kRepeat or kRepeatWhile node as loops of one width each, that may run in turn: all
-/// have what is done with single elements, which only the first one needs to store. Where the steps
-/// cut and join a few elements, as one loop in which each element is a cell. Empty where the loop
-/// is not of this kind.
+/// have what is done with single elements, which only the first one needs to store. Empty where the
+/// loop is not of this kind, or of single elements only.
 std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node);
 
 }  // namespace ipujax::engine::loop

@@ -2,30 +2,39 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "engine/Image.hpp"
+#include "engine/Kernel.hpp"
 #include "engine/ReplicaBindings.hpp"
+#include "engine/TripCounts.hpp"
 
 namespace ipujax::engine {
 
-/// A whole loop as one kernel, where its steps are expressions of few elements: some iterations at
-/// a time are one expression, whose values stay in registers and in a block of a few lines
+/// What a loop needs of the run that it is part of.
+struct LoopRun {
+  RunContext& context;
+  const ReplicaBindings& bindings;
+  const std::atomic<bool>& cancelled;
+  TripCounts& trip_counts;  ///< hears of every loop of unknown length that ran
+  bool isCancelled() const { return cancelled.load(std::memory_order_relaxed); }
+};
+
+/// By step.
+using StepKernels = std::span<const std::unique_ptr<Kernel>>;
+
+/// A whole loop as one kernel, where starting its steps takes as long as what they do
 /// (docs/decisions/0017). Memory holds afterwards, bit for bit, what the steps would have left, but
 /// for the bits of a NaN made of two. Re-entrant.
 class LoopKernel {
  public:
-  /// The kernel of a kRepeat or kRepeatWhile node, or null where its loop is not of this kind.
-  static std::unique_ptr<const LoopKernel> make(const Image& image, std::uint32_t node);
-  ~LoopKernel();
+  /// The kernel of a kRepeat or kRepeatWhile node, or null where it is better walked.
+  static std::unique_ptr<const LoopKernel> make(const Image& image, std::uint32_t node,
+                                                StepKernels kernels);
+  virtual ~LoopKernel() = default;
 
-  /// Returns the iterations made. Stops early, with what it has done lost, once `cancelled` is
-  /// true.
-  std::uint64_t run(const ReplicaBindings& bindings, const std::atomic<bool>& cancelled) const;
-
- private:
-  struct Impl;
-  explicit LoopKernel(std::unique_ptr<const Impl> impl);
-  std::unique_ptr<const Impl> impl_;
+  /// Stops early, with what it has done lost, once the run is cancelled.
+  virtual void run(LoopRun& run) const = 0;
 };
 
 }  // namespace ipujax::engine

@@ -25,20 +25,14 @@ class Composer {
           map(action);
           break;
         case Action::Kind::kCopy:
-          eachElement(action, [](Values& values) { values[1] = values[0]; });
+          values_[action.cells[1]] = values_[action.cells[0]];
           break;
         case Action::Kind::kLoadRow:
-          result_.loads.push_back({&action, indicesOf(action)});
-          for (const auto c : action.row()) values_[c] = nextLoaded();
+          result_.loads.push_back({&action, indexOf(action)});
+          values_[action.row()] = nextLoaded();
           break;
         case Action::Kind::kStoreRow:
-          result_.stores.push_back({&action, indicesOf(action)});
-          if (action.combiner) result_.loads.push_back(result_.stores.back());
-          for (const auto c : action.row()) {
-            std::int32_t v = values_[c];
-            if (action.combiner) v = builder_.apply(*action.combiner, {nextLoaded(), v});
-            stored_.push_back(v);
-          }
+          store(action);
           break;
       }
     }
@@ -73,54 +67,41 @@ class Composer {
     for (const Cell& cell : loop.cells) types.push_back(cell.type);
     for (std::uint64_t i = 0; i < iterations; ++i)
       for (const Action& action : loop.body)
-        if (action.loads())
-          for (const auto c : action.row()) types.push_back(loop.cells[c].type);
+        if (action.loads()) types.push_back(loop.cells[action.row()].type);
     return types;
-  }
-
-  /// fn(the values of an element's cells), of which it sets those that are written: after all of
-  /// them were read.
-  template <class F>
-  void eachElement(const Action& action, const F& fn) {
-    const std::size_t each = action.numCells();
-    std::vector<Values> elements;
-    for (std::size_t at = 0; at < action.cells.size(); at += each) {
-      Values& values = elements.emplace_back();
-      for (std::size_t i = 0; i < each; ++i) values.push_back(values_[action.cells[at + i]]);
-    }
-    for (std::size_t e = 0; e < elements.size(); ++e) {
-      fn(elements[e]);
-      for (std::size_t i = action.numRead(); i < each; ++i)
-        values_[action.cells[e * each + i]] = elements[e][i];
-    }
   }
 
   std::int32_t nextLoaded() { return builder_.input(loop_.cells.size() + num_loaded_++); }
 
   void map(const Action& action) {
     const ExprProgram& program = action.program;
-    eachElement(action, [&](Values& cells) {
-      Values values(program.numInputs() + program.instructions().size());
-      for (std::size_t i = 0; i < program.numInputs(); ++i) values[i] = cells[i];
-      for (std::size_t k = 0; k < program.instructions().size(); ++k) {
-        expr::Instruction instruction = program.instructions()[k];
-        for (auto& a : instruction.args)
-          if (a >= 0) a = values[static_cast<std::size_t>(a)];
-        values[program.numInputs() + k] = builder_.again(instruction);
-      }
-      for (std::size_t j = 0; j < program.numOutputs(); ++j)
-        cells[program.numInputs() + j] = values[static_cast<std::size_t>(program.outputs()[j])];
-    });
+    Values values(program.numInputs() + program.instructions().size());
+    for (std::size_t i = 0; i < program.numInputs(); ++i) values[i] = values_[action.cells[i]];
+    for (std::size_t k = 0; k < program.instructions().size(); ++k) {
+      expr::Instruction instruction = program.instructions()[k];
+      for (auto& a : instruction.args)
+        if (a >= 0) a = values[static_cast<std::size_t>(a)];
+      values[program.numInputs() + k] = builder_.again(instruction);
+    }
+    for (std::size_t j = 0; j < program.numOutputs(); ++j)
+      values_[action.cells[program.numInputs() + j]] =
+          values[static_cast<std::size_t>(program.outputs()[j])];
   }
 
-  std::vector<std::uint32_t> indicesOf(const Action& action) {
-    std::vector<std::uint32_t> numbers;
-    for (const auto c : action.indices()) {
-      auto found = std::ranges::find(indices_, values_[c]);
-      if (found == indices_.end()) found = indices_.insert(found, values_[c]);
-      numbers.push_back(static_cast<std::uint32_t>(found - indices_.begin()));
+  void store(const Action& action) {
+    result_.stores.push_back({&action, indexOf(action)});
+    std::int32_t v = values_[action.row()];
+    if (action.combiner) {
+      result_.loads.push_back(result_.stores.back());
+      v = builder_.apply(*action.combiner, {nextLoaded(), v});
     }
-    return numbers;
+    stored_.push_back(v);
+  }
+
+  std::uint32_t indexOf(const Action& action) {
+    auto found = std::ranges::find(indices_, values_[action.index()]);
+    if (found == indices_.end()) found = indices_.insert(found, values_[action.index()]);
+    return static_cast<std::uint32_t>(found - indices_.begin());
   }
 
   const LoopBody& loop_;
@@ -129,7 +110,7 @@ class Composer {
   Values indices_;
   Values stored_;
   std::int32_t go_ = -1;
-  std::size_t num_loaded_ = 0;  ///< cells
+  std::size_t num_loaded_ = 0;
   LoopProgram result_;
 };
 

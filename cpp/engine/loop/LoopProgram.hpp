@@ -7,18 +7,18 @@
 
 namespace ipujax::engine::loop {
 
-/// Some iterations of a loop as one expression. Inputs of both programs: the cells, then the cells
-/// of the rows that are loaded. Iterations of a while loop hold only if all of them were to be
+/// Some iterations of a loop as one expression. Inputs of both programs: the cells, then the
+/// rows that are loaded. Iterations of a while loop hold only if all of them were to be
 /// made.
 struct LoopProgram {
   /// A row that is moved before (loaded) or after (stored) the iterations.
   struct Row {
     const Action* action = nullptr;
-    std::vector<std::uint32_t> indices;  ///< outputs of `indices`
+    std::uint32_t index = 0;  ///< an output of `indices`
   };
 
   /// Outputs: the cells that are written, in order; whether to go on (of a while loop); then the
-  /// cells of the rows that are stored.
+  /// rows that are stored.
   expr::ExprProgram main;
   expr::ExprProgram indices;  ///< one element each
   bool asks = false;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 
 namespace ipujax::engine::loop {
 namespace {
@@ -48,21 +47,14 @@ std::vector<Stretch::Row> Stretch::rowsOf(const LoopBody& loop,
   std::vector<Row> result;
   for (const auto& row : rows) {
     const Action& action = *row.action;
-    const auto cells = action.row();
-    const auto elements = static_cast<std::size_t>(action.row_elements) / cells.size();
     Row r;
     r.windows = action.windows.get();
     r.step = action.step;
-    r.index_bytes = sizeOf(loop.cells[action.indices()[0]].type);
-    for (const auto number : row.indices)
-      r.indices_at.push_back(indices_at_ + number * (kIndexBytes + ExprEvaluator::kPadding));
-    const bool is_one = r.indices_at.size() == 1;
-    r.index_at = is_one ? r.indices_at[0] : layout.take(r.index_bytes * r.indices_at.size());
-    r.bytes = sizeOf(loop.cells[cells[0]].type) * elements;
-    r.copies = static_cast<std::size_t>(width_) / elements;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      r.cells_at.push_back(layout.take(r.bytes * r.copies + ExprEvaluator::kPadding));
-    result.push_back(std::move(r));
+    r.index_at = indices_at_ + row.index * (kIndexBytes + ExprEvaluator::kPadding);
+    r.bytes = sizeOf(loop.cells[action.row()].type) * static_cast<std::size_t>(action.row_elements);
+    r.copies = static_cast<std::size_t>(width_ / action.row_elements);
+    r.row_at = layout.take(r.bytes * r.copies + ExprEvaluator::kPadding);
+    result.push_back(r);
   }
   return result;
 }
@@ -71,12 +63,12 @@ std::vector<Stretch::Row> Stretch::rowsOf(const LoopBody& loop,
 void Stretch::tableOf(const LoopBody& loop, const CellPlaces& cells) {
   for (int bank = 0; bank < 2; ++bank) {
     for (std::size_t c = 0; c < loop.cells.size(); ++c) table_.push_back(cells.at[bank][c]);
-    for (const Row& row : loads_) std::ranges::copy(row.cells_at, std::back_inserter(table_));
+    for (const Row& row : loads_) table_.push_back(row.row_at);
     table_.resize(static_cast<std::size_t>(bank) * (num_inputs_ + num_outputs_) + num_inputs_);
     for (std::size_t c = 0; c < loop.cells.size(); ++c)
       if (loop.cells[c].written) table_.push_back(cells.at[1 - bank][c]);
     if (asks_) table_.push_back(go_at_);
-    for (const Row& row : stores_) std::ranges::copy(row.cells_at, std::back_inserter(table_));
+    for (const Row& row : stores_) table_.push_back(row.row_at);
     if (bank == 0) num_outputs_ = table_.size() - num_inputs_;
   }
   for (std::size_t i = 0; i < num_indices_; ++i)
@@ -93,15 +85,6 @@ void Stretch::begin(const ReplicaBindings& bindings, std::byte* block) const {
     for (const Row& row : *rows) *array++ = bindings.operands(row.step)[0];
 }
 
-/// Each is computed where there is room for a whole vector.
-const std::byte* Stretch::indicesOf(const Row& row, std::byte* block) const {
-  std::byte* const indices = block + row.index_at;
-  if (row.indices_at.size() == 1) return indices;
-  for (std::size_t i = 0; i < row.indices_at.size(); ++i)
-    std::memcpy(indices + i * row.index_bytes, block + row.indices_at[i], row.index_bytes);
-  return indices;
-}
-
 bool Stretch::run(std::byte* block, int bank) const {
   auto** const pointers = reinterpret_cast<std::byte**>(block + table_at_);
   const std::size_t each = num_inputs_ + num_outputs_;
@@ -110,27 +93,19 @@ bool Stretch::run(std::byte* block, int bank) const {
   if (indices_) indices_->runBlock(inputs, pointers + 2 * each, 1, block + indices_scratch_);
   for (const Row& row : loads_) {
     const std::byte* array_at = *array++;
-    row.windows->forEach(indicesOf(row, block), 0, 1,
-                         [&](std::int64_t at, std::int64_t, std::int64_t) {
-                           const std::byte* from = array_at + at;
-                           for (const std::size_t to : row.cells_at) {
-                             for (std::size_t i = 0; i < row.copies; ++i)
-                               std::memcpy(block + to + i * row.bytes, from, row.bytes);
-                             from += row.bytes;
-                           }
-                         });
+    row.windows->forEach(
+        block + row.index_at, 0, 1, [&](std::int64_t at, std::int64_t, std::int64_t) {
+          for (std::size_t i = 0; i < row.copies; ++i)
+            std::memcpy(block + row.row_at + i * row.bytes, array_at + at, row.bytes);
+        });
   }
   main_.runBlock(inputs, inputs + num_inputs_, width_, block + main_scratch_);
   if (asks_ && block[go_at_] == std::byte{0}) return false;
   for (const Row& row : stores_) {
     std::byte* array_at = *array++;
-    row.windows->forEach(indicesOf(row, block), 0, 1,
+    row.windows->forEach(block + row.index_at, 0, 1,
                          [&](std::int64_t at, std::int64_t, std::int64_t) {
-                           std::byte* to = array_at + at;
-                           for (const std::size_t from : row.cells_at) {
-                             std::memcpy(to, block + from, row.bytes);
-                             to += row.bytes;
-                           }
+                           std::memcpy(array_at + at, block + row.row_at, row.bytes);
                          });
   }
   return true;

@@ -43,15 +43,12 @@ class Stretch {
  private:
   struct Row {
     const Windows* windows;
-    std::uint64_t step;  ///< operand 0 of this step is its array
-    std::size_t index_bytes;
-    std::vector<std::size_t> indices_at;  ///< in the block, each
-    std::size_t index_at;                 ///< in the block, one after the other
-    std::vector<std::size_t> cells_at;    ///< in the block, one after the other in the array
-    std::size_t bytes;                    ///< of each cell
-    std::size_t copies;                   ///< of it that the block holds
+    std::uint64_t step;    ///< operand 0 of this step is its array
+    std::size_t index_at;  ///< in the block
+    std::size_t row_at;    ///< in the block
+    std::size_t bytes;     ///< of the row
+    std::size_t copies;    ///< of it that the block holds
   };
-  const std::byte* indicesOf(const Row& row, std::byte* block) const;
   std::vector<Row> rowsOf(const LoopBody& loop, const std::vector<LoopProgram::Row>& rows,
                           Layout& layout) const;
   void tableOf(const LoopBody& loop, const CellPlaces& cells);

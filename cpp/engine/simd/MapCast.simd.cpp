@@ -1,36 +1,13 @@
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
+#include "engine/simd/Conversions.hpp"
 #include "engine/simd/HalfMath.hpp"
 #include "engine/simd/MapLoops.hpp"
 
-/// Conversions between types. From float to an integer: truncates, saturates, NaN gives 0.
+/// Conversions between types, and of bits.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
-
-template <class From, class To>
-struct Convert {
-  IPUJAX_FN To operator()(From x) const {
-    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      // The bounds are exact in float: 0 or minus a power of two, and a power of two.
-      constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
-      constexpr From kHigh =
-          From(2) * static_cast<From>(static_cast<To>(std::numeric_limits<To>::max() / 2 + 1));
-      return x != x       ? To(0)
-             : x <= kLow  ? std::numeric_limits<To>::min()
-             : x >= kHigh ? std::numeric_limits<To>::max()
-                          : static_cast<To>(x);
-    } else {
-      return static_cast<To>(x);
-    }
-  }
-};
-template <class From>
-struct ToBool {
-  IPUJAX_FN std::uint8_t operator()(From x) const { return x != From(0); }
-};
 
 template <class From>
 MapFn castFrom(ElementType to) {

@@ -113,15 +113,6 @@ MapFn rareLoops(unsigned scalars) {
 MapFn powLoops(unsigned scalars) { return rareLoops<Power>(scalars); }
 MapFn remainderLoops(unsigned scalars) { return rareLoops<Remainder>(scalars); }
 
-float logGamma(float x) {
-  int sign = 0;  // lgamma itself writes a global
-  return ::lgammaf_r(x, &sign);
-}
-
-template <class T>
-struct Select {
-  IPUJAX_FN T operator()(T a, T b, std::uint8_t p) const { return p ? a : b; }
-};
 }  // namespace
 
 MapFn findFloat(expr::Op op, unsigned scalars) {

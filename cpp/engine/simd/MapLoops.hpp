@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -67,16 +68,30 @@ MapFn ternary(unsigned scalars) {
   return kLoops[(scalars & 7u) % 7];
 }
 
+/// What a function of elements gives: a C++ bool is a kBool.
+template <class F, class A>
+using ResultOf = std::conditional_t<std::is_same_v<decltype(F{}(A{})), bool>, std::uint8_t, A>;
+
 /// The loop of a function of kOperands elements of type A; a C++ bool of it becomes a kBool.
 template <int kOperands, class A, class F>
 MapFn loopOf(F, unsigned scalars) {
-  using R = std::conditional_t<std::is_same_v<decltype(F{}(A{})), bool>, std::uint8_t, A>;
+  using R = ResultOf<F, A>;
   if constexpr (kOperands == 1)
     return unary<F, A, R>();
   else if constexpr (kOperands == 2)
     return binary<F, A, R>(scalars);
   else
     return ternary<F, A, A, A, R>(scalars);
+}
+
+template <class T>
+struct Select {
+  __attribute__((always_inline)) T operator()(T a, T b, std::uint8_t p) const { return p ? a : b; }
+};
+
+IPUJAX_INLINE float logGamma(float x) {
+  int sign = 0;  // lgamma itself writes a global
+  return ::lgammaf_r(x, &sign);
 }
 
 /// For rows of ElementwiseOps.def: the case of a switch over operations, and in it the return of

@@ -71,10 +71,13 @@ struct Program {
   }
 
   bool hasLoopKernel() const {
+    std::vector<std::unique_ptr<engine::Kernel>> kernels;
+    for (const auto& step : image.steps)
+      kernels.push_back(engine::KernelRegistry::instance().make(step));
     for (std::uint32_t n = 0; n < image.nodes.size(); ++n) {
       const NodeKind kind = image.nodes[n].kind;
       if (kind != NodeKind::kRepeat && kind != NodeKind::kRepeatWhile) continue;
-      if (engine::LoopKernel::make(image, n)) return true;
+      if (engine::LoopKernel::make(image, n, kernels)) return true;
     }
     return false;
   }

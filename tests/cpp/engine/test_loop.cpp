@@ -328,8 +328,8 @@ engine::StepDesc storeRow(std::uint32_t array, std::uint32_t index, std::uint32_
   return step;
 }
 
-/// Twenty times: rows of three and of `width` are stored at i, then i += 1.
-Program twoRows(std::int64_t width, bool same_array) {
+/// Twenty times: rows of three and of `width` are stored at i, then i += 1; as a loop, or laid out.
+Program twoRows(std::int64_t width, bool same_array, bool as_loop) {
   Program p;
   const auto i = p.buffer(Bytes(4));
   const auto three = p.buffer(Bytes(12, std::byte{3}));
@@ -344,16 +344,24 @@ Program twoRows(std::int64_t width, bool same_array) {
   count.operands = {whole(i, ElementType::kInt32, {}, Access::kRead),
                     whole(i, ElementType::kInt32, {}, Access::kWrite)};
   count.attributes.set("expr", builder.build().toIntegers());
-  const auto loop = p.add(0, NodeKind::kRepeat, 20);
-  p.addSteps(p.add(loop, NodeKind::kSequence),
-             {storeRow(y, i, three, 3), storeRow(same_array ? y : z, i, wide, width), count});
+  const std::vector<engine::StepDesc> body = {storeRow(y, i, three, 3),
+                                              storeRow(same_array ? y : z, i, wide, width), count};
+  if (as_loop) {
+    p.addSteps(p.add(p.add(0, NodeKind::kRepeat, 20), NodeKind::kSequence), body);
+  } else {
+    for (int iteration = 0; iteration < 20; ++iteration) p.addSteps(0, body);
+  }
   return p;
 }
 
 }  // namespace
 
 TEST(rows_of_two_widths_are_stored_in_order) {
-  CHECK(twoRows(3, true).hasLoopKernel());
-  CHECK(twoRows(8, false).hasLoopKernel());
-  CHECK(!twoRows(8, true).hasLoopKernel());
+  for (const std::int64_t width : {3, 8}) {
+    for (const bool same_array : {false, true}) {
+      const Program loop = twoRows(width, same_array, true);
+      CHECK(loop.hasLoopKernel());
+      CHECK(loop.run() == twoRows(width, same_array, false).run());
+    }
+  }
 }

@@ -1,0 +1,99 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "engine/loop/LoopKernel.hpp"
+#include "engine/simd/ScalarOps.hpp"
+
+namespace ipujax::engine::loop {
+
+/// A byte that only a run knows the address of.
+struct Place {
+  std::uint32_t base = 0;
+  std::int64_t offset = 0;  ///< bytes
+  Place at(std::int64_t bytes) const { return {base, offset + bytes}; }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+/// Threaded code that is put together once, and for each run gets the addresses of its memory.
+/// Immutable once it is complete, and then re-entrant.
+class ScalarCode {
+ public:
+  using Function = simd::ScalarOp::Function;
+  struct Operands {
+    Place a{}, b{}, c{}, out{};
+  };
+
+  explicit ScalarCode(const Image& image) : image_(&image) {}
+
+  /// The element at index 0 of an operand of a step. Of one buffer all have one base.
+  Place operand(std::uint64_t step, std::size_t number);
+  /// All pointers of a step.
+  Place operands(std::uint64_t step);
+  Place predicate(std::uint32_t node);
+  /// Memory that lives as long as the code.
+  Place fixed(const void* address);
+  /// A value of up to eight bytes that never changes.
+  Place constant(std::uint64_t bits) { return record({static_cast<std::int64_t>(bits)}); }
+  Place record(std::initializer_list<std::int64_t> values);
+  void setRecord(const Place& record, std::size_t number, std::int64_t value) {
+    constants_[static_cast<std::size_t>(record.offset) / 8 + number] = value;
+  }
+  /// Eight bytes for a value, until `freeSlots`.
+  Place slot();
+  void freeSlots() { num_used_slots_ = 0; }
+
+  /// Returns the operation's number.
+  std::size_t add(Function function, const Operands& operands, std::int64_t immediate = 0);
+  /// out <- a, `bytes` of them.
+  void addCopy(const Place& a, const Place& out, std::size_t bytes);
+  /// An operation that findScalar knows.
+  void addValue(const simd::MapKey& key, const Operands& operands);
+  /// One of `whether its operand a is held`, and gives a value of `type`.
+  template <class F>
+  void addHolding(ElementType a, ElementType type, const F& functionOf, const Operands& operands) {
+    const auto function = functionOf(isHeld(a, operands.a));
+    add(function, operands);
+    setHeld(type, operands.out);
+  }
+  std::size_t size() const { return ops_.size(); }
+
+  void run(LoopRun& run) const;
+
+ private:
+  enum class Kind : std::uint8_t { kConstants, kSlots, kOperand, kOperands, kPredicate, kFixed };
+  struct Base {
+    Kind kind = Kind::kConstants;
+    std::uint64_t of = 0;    ///< a step, a node, an address or a buffer
+    std::uint64_t step = 0;  ///< whose operand `number` begins `before` bytes after the buffer does
+    std::size_t number = 0;
+    std::int64_t before = 0;
+  };
+  struct Op {
+    Function function;
+    Operands operands;
+    std::int64_t immediate;
+  };
+  Place placeAt(const Base& base);
+  bool isHeld(ElementType type, const Place& place) const {
+    return held_[simd::isHeldAsNumber(type)] == place;
+  }
+  void setHeld(ElementType type, const Place& place);
+  /// The memory there is written over.
+  void forget(const Place& place, std::int64_t bytes);
+
+  static std::byte* addressOf(const Base& base, const ReplicaBindings& bindings);
+
+  const Image* image_;  ///< while the code is put together
+  std::vector<Op> ops_;
+  std::vector<Base> bases_{{Kind::kConstants}, {Kind::kSlots}};
+  std::vector<std::int64_t> constants_{0};
+  std::size_t num_used_slots_ = 0;
+  std::size_t num_slots_ = 0;
+  std::optional<Place> held_[2];  ///< whose value the registers hold: the integer's, the number's
+};
+
+}  // namespace ipujax::engine::loop
