@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "popx/Native.hpp"
+#include "popx/Type.hpp"
 #include "popx/checks/Fft.hpp"
 
 namespace popx {
@@ -38,10 +38,14 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
   return work;
 }
 
-/// Our estimate: a radix-2 butterfly (10 flops, 2 elements) takes a tile 10 cycles: f32v2
-/// arithmetic and its loads and stores. Passes are radix 4; those beyond what a tile holds exchange
-/// all.
-native::Cost costOf(const Graph& graph, const Work& work) {
+/// Of an element in a radix-2 butterfly: 10 flops on 2 elements. Our estimates: f32v2 arithmetic
+/// with its loads and stores; double in software, whose workers take turns.
+double butterflyCycles(const poplar::Type& type) {
+  return type == DOUBLE ? 2.5 * native::softwareMultiplyAddCycles(type.element()) : 5;
+}
+
+/// Passes are radix 4; those beyond what a tile holds exchange all.
+native::Cost costOf(const Graph& graph, const Work& work, const poplar::Type& type) {
   native::Cost cost;
   cost.code_bytes = 4096;  // our estimate of radix 2, 3, 4, 5 and general codelets
   if (work.elements < 1) return cost;
@@ -51,9 +55,10 @@ native::Cost costOf(const Graph& graph, const Work& work) {
   const double passes = std::max(1.0, std::ceil(work.levels / 2));
   const double local = std::max(1.0, std::log2(per_tile) / 2);
   const double exchanges = tiles > 1 ? std::ceil(passes / local) : 0;
-  const double bytes = per_tile * 8;
+  const double bytes = per_tile * 2 * static_cast<double>(target.getTypeSize(type));
   for (int i = 0; i < static_cast<int>(passes); ++i) {
-    native::addComputeSet(cost, target, 5 * per_tile * work.levels / passes + 60,
+    native::addComputeSet(cost, target,
+                          butterflyCycles(type) * per_tile * work.levels / passes + 60,
                           static_cast<std::uint64_t>(tiles));
   }
   for (int i = 0; i < static_cast<int>(exchanges); ++i) {
@@ -77,12 +82,12 @@ Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::siz
   spec.kernel = "popx.fft";
   spec.attributes.set("type", static_cast<std::int64_t>(type));
   spec.attributes.set("lengths", native::Attributes::Integers(lengths.begin(), lengths.end()));
-  spec.cost = costOf(graph, workOf(full, lengths, real));
+  spec.cost = costOf(graph, workOf(full, lengths, real), a[0].elementType());
   for (const Tensor& part : a) spec.operands.push_back({part, native::Access::kRead, true});
   Parts result;
   for (int i = 0; i < (fourier::isReal(type, true) ? 1 : 2); ++i) {
-    result.push_back(graph.addVariable(poplar::FLOAT, shape, poplar::VariableMappingMethod::LINEAR,
-                                       {debugContext, "fft"}));
+    result.push_back(graph.addVariable(
+        a[0].elementType(), shape, poplar::VariableMappingMethod::LINEAR, {debugContext, "fft"}));
     spec.operands.push_back({result.back(), native::Access::kWrite, true});
   }
   native::emit(graph, prog, std::move(spec), {debugContext, "fft"});

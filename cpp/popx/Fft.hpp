@@ -5,7 +5,8 @@ namespace popx {
 
 enum class FftType { FFT, IFFT, RFFT, IRFFT };
 
-/// Discrete Fourier transforms of the last one to three dimensions, of any lengths. FFT and IFFT
+/// Discrete Fourier transforms of the last one to three dimensions, of any lengths, in float, or in
+/// the double of emulated programs, which an IPU computes in software. FFT and IFFT
 /// take and give complex numbers {re, im}; RFFT takes real ones and gives the first n / 2 + 1 of
 /// the last dimension, IRFFT takes these and gives n real ones (the imaginary parts of the first,
 /// and of the last where n is even, count as zero). The inverses divide by the number of elements.

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <mutex>
-#include <numbers>
 #include <optional>
 #include <utility>
 
@@ -16,19 +14,21 @@
 namespace ipujax::engine {
 
 namespace {
-using fourier::Lines;
 using fourier::Plan;
 
 /// The parts of a complex array, or the real part alone. Swapping them turns FFT into its inverse.
+template <class T>
 struct In {
-  const float* re;
-  const float* im;
+  const T* re;
+  const T* im;
 };
+template <class T>
 struct Out {
-  float* re;
-  float* im;
+  T* re;
+  T* im;
 };
 
+template <class T>
 class Transform {
  public:
   explicit Transform(const StepDesc& step);
@@ -40,23 +40,24 @@ class Transform {
   bool complexOut() const { return type_ != FftType::IRFFT; }
   std::int64_t numRows() const { return complex_elements_ / complex_shape_.back(); }
 
-  void alongDim(ThreadPool& pool, std::size_t transformed, In in, Out out) const;
-  void realForward(ThreadPool& pool, const float* x, Out out) const;
-  void realInverse(ThreadPool& pool, In in, float* x) const;
-  void oddForward(ThreadPool& pool, const float* x, Out out) const;
-  void oddInverse(ThreadPool& pool, In in, float* x) const;
+  void alongDim(ThreadPool& pool, std::size_t transformed, In<T> in, Out<T> out) const;
+  void realForward(ThreadPool& pool, const T* x, Out<T> out) const;
+  void realInverse(ThreadPool& pool, In<T> in, T* x) const;
+  void oddForward(ThreadPool& pool, const T* x, Out<T> out) const;
+  void oddInverse(ThreadPool& pool, In<T> in, T* x) const;
 
   FftType type_;
   std::vector<std::int64_t> complex_shape_;  // of the complex side
   std::int64_t complex_elements_ = 1;
   std::size_t num_transformed_;
-  std::int64_t length_;                             // of the last dimension of the real side
-  std::vector<std::shared_ptr<const Plan>> plans_;  // for each transformed dimension
-  std::vector<float> w_re_;  // e^(-2 pi i k / length), for real sides of even length
-  std::vector<float> w_im_;
+  std::int64_t length_;                                // of the last dimension of the real side
+  std::vector<std::shared_ptr<const Plan<T>>> plans_;  // for each transformed dimension
+  std::vector<T> w_re_;  // e^(-2 pi i k / length), for real sides of even length
+  std::vector<T> w_im_;
 };
 
-Transform::Transform(const StepDesc& step)
+template <class T>
+Transform<T>::Transform(const StepDesc& step)
     : type_(static_cast<FftType>(step.attributes.integer("type"))) {
   const auto& lengths = step.attributes.integers("lengths");
   complex_shape_ = step.operands[complexIn() ? 0 : 1].shape;
@@ -69,19 +70,19 @@ Transform::Transform(const StepDesc& step)
     const bool halved = real && i + 1 == lengths.size() && length_ % 2 == 0;
     const std::int64_t n = halved ? length_ / 2 : lengths[i];
     const std::int64_t dim = complex_shape_[complex_shape_.size() - lengths.size() + i];
-    plans_.push_back(Plan::make(n, complex_elements_ / dim));
+    plans_.push_back(Plan<T>::make(n, complex_elements_ / dim));
   }
   if (!real || length_ % 2 != 0) return;
   for (std::int64_t k = 0; k <= length_ / 2; ++k) {
-    const double angle =
-        2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(length_);
-    w_re_.push_back(static_cast<float>(std::cos(angle)));
-    w_im_.push_back(static_cast<float>(-std::sin(angle)));
+    const auto [re, im] = fourier::root(k, length_);
+    w_re_.push_back(static_cast<T>(re));
+    w_im_.push_back(static_cast<T>(im));
   }
 }
 
 /// Complex lines along one of the transformed dimensions of the complex side.
-void Transform::alongDim(ThreadPool& pool, std::size_t transformed, In in, Out out) const {
+template <class T>
+void Transform<T>::alongDim(ThreadPool& pool, std::size_t transformed, In<T> in, Out<T> out) const {
   const std::size_t dim = complex_shape_.size() - num_transformed_ + transformed;
   std::int64_t inner = 1;
   for (std::size_t d = dim + 1; d < complex_shape_.size(); ++d) inner *= complex_shape_[d];
@@ -91,7 +92,7 @@ void Transform::alongDim(ThreadPool& pool, std::size_t transformed, In in, Out o
     std::swap(in.re, in.im);
     std::swap(out.re, out.im);
   }
-  const float scale = inverse() ? 1.0f / static_cast<float>(n) : 1.0f;
+  const T scale = inverse() ? 1 / static_cast<T>(n) : 1;
   plans_[transformed]->run(pool, {in.re,
                                   in.im,
                                   inner,
@@ -103,101 +104,107 @@ void Transform::alongDim(ThreadPool& pool, std::size_t transformed, In in, Out o
 }
 
 /// A complex array.
-Out temporary(Workspace& workspace, std::int64_t elements) {
-  auto* memory = workspace.get<float>(2 * elements);
+template <class T>
+Out<T> temporary(Workspace& workspace, std::int64_t elements) {
+  auto* memory = workspace.get<T>(2 * elements);
   return {memory, memory + elements};
 }
 
 /// A real line of even length as a complex one of half of it: even elements real, odd imaginary.
-void Transform::realForward(ThreadPool& pool, const float* x, Out out) const {
+template <class T>
+void Transform<T>::realForward(ThreadPool& pool, const T* x, Out<T> out) const {
   if (length_ % 2 != 0) return oddForward(pool, x, out);
   const std::int64_t half = length_ / 2;
   const std::int64_t rows = numRows();
   Workspace workspace;
-  const Out z = temporary(workspace, rows * half);
-  plans_.back()->run(pool, {x, x + 1, 2, z.re, z.im, 1, {{rows, length_, half}}, 1.0f});
+  const Out<T> z = temporary<T>(workspace, rows * half);
+  plans_.back()->run(pool, {x, x + 1, 2, z.re, z.im, 1, {{rows, length_, half}}, 1});
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / half);
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
-      fourier::passes().unpack(z.re + r * half, z.im + r * half, half, w_re_.data(), w_im_.data(),
-                               out.re + at, out.im + at);
+      fourier::passes<T>().unpack(z.re + r * half, z.im + r * half, half, w_re_.data(),
+                                  w_im_.data(), out.re + at, out.im + at);
     }
   });
 }
 
-void Transform::oddForward(ThreadPool& pool, const float* x, Out out) const {
+template <class T>
+void Transform<T>::oddForward(ThreadPool& pool, const T* x, Out<T> out) const {
   const std::int64_t kept = length_ / 2 + 1;
   const std::int64_t rows = numRows();
   Workspace workspace;
-  const Out z = temporary(workspace, rows * length_);
-  plans_.back()->run(pool, {x, nullptr, 1, z.re, z.im, 1, {{rows, length_, length_}}, 1.0f});
+  const Out<T> z = temporary<T>(workspace, rows * length_);
+  plans_.back()->run(pool, {x, nullptr, 1, z.re, z.im, 1, {{rows, length_, length_}}, 1});
   for (std::int64_t r = 0; r < rows; ++r) {
     std::copy_n(z.re + r * length_, kept, out.re + r * kept);
     std::copy_n(z.im + r * length_, kept, out.im + r * kept);
   }
 }
 
-void Transform::realInverse(ThreadPool& pool, In in, float* x) const {
+template <class T>
+void Transform<T>::realInverse(ThreadPool& pool, In<T> in, T* x) const {
   if (length_ % 2 != 0) return oddInverse(pool, in, x);
   const std::int64_t half = length_ / 2;
   const std::int64_t rows = numRows();
   Workspace workspace;
-  const Out z = temporary(workspace, rows * half);
+  const Out<T> z = temporary<T>(workspace, rows * half);
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / half);
   pool.parallelFor(rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t at = r * (half + 1);
-      fourier::passes().pack(in.re + at, in.im + at, half, w_re_.data(), w_im_.data(),
-                             z.re + r * half, z.im + r * half);
+      fourier::passes<T>().pack(in.re + at, in.im + at, half, w_re_.data(), w_im_.data(),
+                                z.re + r * half, z.im + r * half);
     }
   });
-  const float scale = 1.0f / static_cast<float>(half);
+  const T scale = 1 / static_cast<T>(half);
   plans_.back()->run(pool, {z.im, z.re, 1, x + 1, x, 2, {{rows, half, length_}}, scale});
 }
 
-void Transform::oddInverse(ThreadPool& pool, In in, float* x) const {
+template <class T>
+void Transform<T>::oddInverse(ThreadPool& pool, In<T> in, T* x) const {
   const std::int64_t given = length_ / 2 + 1;
   const std::int64_t rows = numRows();
   Workspace workspace;
-  const Out z = temporary(workspace, rows * length_);
+  const Out<T> z = temporary<T>(workspace, rows * length_);
   for (std::int64_t r = 0; r < rows; ++r) {
-    float* re = z.re + r * length_;
-    float* im = z.im + r * length_;
+    T* re = z.re + r * length_;
+    T* im = z.im + r * length_;
     std::copy_n(in.re + r * given, given, re);
     std::copy_n(in.im + r * given, given, im);
-    im[0] = 0.0f;
+    im[0] = 0;
     for (std::int64_t k = given; k < length_; ++k) {
       re[k] = re[length_ - k];
       im[k] = -im[length_ - k];
     }
   }
-  const float scale = 1.0f / static_cast<float>(length_);
+  const T scale = 1 / static_cast<T>(length_);
   plans_.back()->run(pool, {z.im, z.re, 1, nullptr, x, 1, {{rows, length_, length_}}, scale});
 }
 
-void Transform::run(RunContext& context, std::span<std::byte* const> pointers) const {
+template <class T>
+void Transform<T>::run(RunContext& context, std::span<std::byte* const> pointers) const {
   if (complex_elements_ == 0 || length_ == 0) return;
-  const auto part = [&](std::size_t i) { return reinterpret_cast<float*>(pointers[i]); };
+  const auto part = [&](std::size_t i) { return reinterpret_cast<T*>(pointers[i]); };
   ThreadPool& pool = context.pool;
   const std::size_t last = num_transformed_ - 1;
   if (type_ == FftType::RFFT) {
-    const Out out{part(1), part(2)};
+    const Out<T> out{part(1), part(2)};
     realForward(pool, part(0), out);
     for (std::size_t i = last; i-- > 0;) alongDim(pool, i, {out.re, out.im}, out);
     return;
   }
-  In in{part(0), part(1)};
+  In<T> in{part(0), part(1)};
   if (type_ == FftType::IRFFT) {
     Workspace workspace;
-    const Out copy = temporary(workspace, last > 0 ? complex_elements_ : 0);
+    const Out<T> copy = temporary<T>(workspace, last > 0 ? complex_elements_ : 0);
     for (std::size_t i = 0; i < last; ++i) {
       alongDim(pool, i, in, copy);
       in = {copy.re, copy.im};
     }
     return realInverse(pool, in, part(2));
   }
-  const Out out{part(2), part(3)};
+  const Out<T> out{part(2), part(3)};
   for (std::size_t i = last + 1; i-- > 0;) {
     alongDim(pool, i, in, out);
     in = {out.re, out.im};
@@ -206,6 +213,7 @@ void Transform::run(RunContext& context, std::span<std::byte* const> pointers) c
 
 /// Makes its twiddles at the first run: for a long line that takes longer than compiling the rest
 /// of a program, and what is compiled or loaded need not run.
+template <class T>
 class Fft final : public Kernel {
  public:
   explicit Fft(StepDesc step) : step_(std::move(step)) {}
@@ -217,20 +225,25 @@ class Fft final : public Kernel {
  private:
   StepDesc step_;
   mutable std::once_flag made_;
-  mutable std::optional<Transform> transform_;  // replicas share it; only read once it is made
+  mutable std::optional<Transform<T>> transform_;  // replicas share it; only read once it is made
 };
+
+std::unique_ptr<Kernel> makeFft(const StepDesc& step) {
+  if (step.operands[0].type == ElementType::kDouble) return std::make_unique<Fft<double>>(step);
+  return std::make_unique<Fft<float>>(step);
+}
 
 void checkFft(StepCheck& check) {
   const auto type = static_cast<FftType>(check.integer("type", 0, 3));
   const std::size_t parts_in = type == FftType::RFFT ? 1 : 2;
   const std::size_t parts_out = type == FftType::IRFFT ? 1 : 2;
   check.operands(parts_in + parts_out);
-  const auto in = check.read(0);
+  const auto in = check.read(0).isOf({ElementType::kFloat, ElementType::kDouble});
   const auto out = check.written(parts_in);
   for (std::size_t i = 0; i < parts_in; ++i)
-    check.read(i).isOf(ElementType::kFloat).isContiguous().hasShapeOf(in);
+    check.read(i).hasTypeOf(in).isContiguous().hasShapeOf(in);
   for (std::size_t i = 0; i < parts_out; ++i)
-    check.written(parts_in + i).isOf(ElementType::kFloat).isContiguous().hasShapeOf(out);
+    check.written(parts_in + i).hasTypeOf(in).isContiguous().hasShapeOf(out);
   const auto& full = type == FftType::IRFFT ? out : in;
   const auto& lengths = check.integers("lengths");
   check.need(!lengths.empty() && static_cast<std::int64_t>(lengths.size()) <= full.rank() &&
@@ -240,7 +253,7 @@ void checkFft(StepCheck& check) {
   if (type == FftType::RFFT || type == FftType::IRFFT) shape.back() = shape.back() / 2 + 1;
   (type == FftType::IRFFT ? in : out).hasShape(shape);
 }
-const RegisterKernel kFft{"popx.fft", makeKernel<Fft>, checkFft};
+const RegisterKernel kFft{"popx.fft", makeFft, checkFft};
 
 }  // namespace
 

@@ -7,59 +7,77 @@ namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
 /// One complex number of each of the lanes in a register; plain loops that compilers vectorise.
+template <class T>
 struct Number {
-  float re;
-  float im;
+  T re;
+  T im;
 };
 
-inline Number operator+(Number a, Number b) { return {a.re + b.re, a.im + b.im}; }
-inline Number operator-(Number a, Number b) { return {a.re - b.re, a.im - b.im}; }
-inline Number operator*(Number a, Number w) {
+template <class T>
+inline Number<T> operator+(Number<T> a, Number<T> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class T>
+inline Number<T> operator-(Number<T> a, Number<T> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class T>
+inline Number<T> operator*(Number<T> a, Number<T> w) {
   return {a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
 }
-inline Number byMinusI(Number a) { return {a.im, -a.re}; }
-inline Number scaled(Number a, float f) { return {a.re * f, a.im * f}; }
+template <class T>
+inline Number<T> byMinusI(Number<T> a) {
+  return {a.im, -a.re};
+}
+template <class T>
+inline Number<T> scaled(Number<T> a, T f) {
+  return {a.re * f, a.im * f};
+}
 
-inline void butterfly2(Number* a) {
-  const Number x = a[0];
+template <class T>
+inline void butterfly2(Number<T>* a) {
+  const Number<T> x = a[0];
   a[0] = x + a[1];
   a[1] = x - a[1];
 }
 
-inline void butterfly3(Number* a) {
-  constexpr float kSine = 0.866025403784438646763723170752936183f;
-  const Number sum = a[1] + a[2];
-  const Number turned = byMinusI(scaled(a[1] - a[2], kSine));
-  const Number middle = a[0] - scaled(sum, 0.5f);
+template <class T>
+inline void butterfly3(Number<T>* a) {
+  constexpr T kSine = T(0.866025403784438646763723170752936183L);
+  const Number<T> sum = a[1] + a[2];
+  const Number<T> turned = byMinusI(scaled(a[1] - a[2], kSine));
+  const Number<T> middle = a[0] - scaled(sum, T{0.5});
   a[0] = a[0] + sum;
   a[1] = middle + turned;
   a[2] = middle - turned;
 }
 
-inline void butterfly4(Number* a) {
-  const Number s02 = a[0] + a[2];
-  const Number d02 = a[0] - a[2];
-  const Number s13 = a[1] + a[3];
-  const Number d13 = byMinusI(a[1] - a[3]);
+template <class T>
+inline void butterfly4(Number<T>* a) {
+  const Number<T> s02 = a[0] + a[2];
+  const Number<T> d02 = a[0] - a[2];
+  const Number<T> s13 = a[1] + a[3];
+  const Number<T> d13 = byMinusI(a[1] - a[3]);
   a[0] = s02 + s13;
   a[1] = d02 + d13;
   a[2] = s02 - s13;
   a[3] = d02 - d13;
 }
 
-inline void butterfly5(Number* a) {
-  constexpr float kCos1 = 0.309016994374947424102293417182819059f;
-  constexpr float kCos2 = -0.809016994374947424102293417182819059f;
-  constexpr float kSin1 = 0.951056516295153572116439333379382143f;
-  constexpr float kSin2 = 0.587785252292473129168705954639072769f;
-  const Number s1 = a[1] + a[4];
-  const Number d1 = byMinusI(a[1] - a[4]);
-  const Number s2 = a[2] + a[3];
-  const Number d2 = byMinusI(a[2] - a[3]);
-  const Number m1 = a[0] + scaled(s1, kCos1) + scaled(s2, kCos2);
-  const Number m2 = a[0] + scaled(s1, kCos2) + scaled(s2, kCos1);
-  const Number t1 = scaled(d1, kSin1) + scaled(d2, kSin2);
-  const Number t2 = scaled(d1, kSin2) - scaled(d2, kSin1);
+template <class T>
+inline void butterfly5(Number<T>* a) {
+  constexpr T kCos1 = T(0.309016994374947424102293417182819059L);
+  constexpr T kCos2 = T(-0.809016994374947424102293417182819059L);
+  constexpr T kSin1 = T(0.951056516295153572116439333379382143L);
+  constexpr T kSin2 = T(0.587785252292473129168705954639072769L);
+  const Number<T> s1 = a[1] + a[4];
+  const Number<T> d1 = byMinusI(a[1] - a[4]);
+  const Number<T> s2 = a[2] + a[3];
+  const Number<T> d2 = byMinusI(a[2] - a[3]);
+  const Number<T> m1 = a[0] + scaled(s1, kCos1) + scaled(s2, kCos2);
+  const Number<T> m2 = a[0] + scaled(s1, kCos2) + scaled(s2, kCos1);
+  const Number<T> t1 = scaled(d1, kSin1) + scaled(d2, kSin2);
+  const Number<T> t2 = scaled(d1, kSin2) - scaled(d2, kSin1);
   a[0] = a[0] + s1 + s2;
   a[1] = m1 + t1;
   a[2] = m2 + t2;
@@ -67,10 +85,11 @@ inline void butterfly5(Number* a) {
   a[4] = m1 - t1;
 }
 
-inline void butterfly8(Number* a) {
-  constexpr float kHalf = 0.707106781186547524400844362104849039f;
-  Number even[4] = {a[0], a[2], a[4], a[6]};
-  Number odd[4] = {a[1], a[3], a[5], a[7]};
+template <class T>
+inline void butterfly8(Number<T>* a) {
+  constexpr T kHalf = T(0.707106781186547524400844362104849039L);
+  Number<T> even[4] = {a[0], a[2], a[4], a[6]};
+  Number<T> odd[4] = {a[1], a[3], a[5], a[7]};
   butterfly4(even);
   butterfly4(odd);
   odd[1] = scaled(odd[1] + byMinusI(odd[1]), kHalf);
@@ -82,8 +101,8 @@ inline void butterfly8(Number* a) {
   }
 }
 
-template <int kRadix>
-inline void butterfly(Number* a) {
+template <int kRadix, class T>
+inline void butterfly(Number<T>* a) {
   if constexpr (kRadix == 2) butterfly2(a);
   if constexpr (kRadix == 3) butterfly3(a);
   if constexpr (kRadix == 4) butterfly4(a);
@@ -91,17 +110,17 @@ inline void butterfly(Number* a) {
   if constexpr (kRadix == 8) butterfly8(a);
 }
 
-template <int kRadix, bool kTwiddled>
-inline void columns(std::int64_t span, std::int64_t in_step, const float* __restrict in_re,
-                    const float* __restrict in_im, float* __restrict out_re,
-                    float* __restrict out_im, const float* w) {
+template <int kRadix, bool kTwiddled, class T>
+inline void columns(std::int64_t span, std::int64_t in_step, const T* __restrict in_re,
+                    const T* __restrict in_im, T* __restrict out_re, T* __restrict out_im,
+                    const T* w) {
   IPUJAX_IVDEP
   for (std::int64_t q = 0; q < span; ++q) {
-    Number a[kRadix];
+    Number<T> a[kRadix];
     for (int k = 0; k < kRadix; ++k) a[k] = {in_re[q + k * in_step], in_im[q + k * in_step]};
     butterfly<kRadix>(a);
     if constexpr (kTwiddled) {
-      for (int j = 1; j < kRadix; ++j) a[j] = a[j] * Number{w[2 * j - 2], w[2 * j - 1]};
+      for (int j = 1; j < kRadix; ++j) a[j] = a[j] * Number<T>{w[2 * j - 2], w[2 * j - 1]};
     }
     for (int j = 0; j < kRadix; ++j) {
       out_re[q + j * span] = a[j].re;
@@ -110,10 +129,10 @@ inline void columns(std::int64_t span, std::int64_t in_step, const float* __rest
   }
 }
 
-template <int kRadix>
-void pass(const Pass& p, const float* in_re, const float* in_im, float* out_re, float* out_im) {
+template <int kRadix, class T>
+void pass(const Pass<T>& p, const T* in_re, const T* in_im, T* out_re, T* out_im) {
   const std::int64_t step = p.span * p.m;
-  columns<kRadix, false>(p.span, step, in_re, in_im, out_re, out_im, nullptr);
+  columns<kRadix, false, T>(p.span, step, in_re, in_im, out_re, out_im, nullptr);
   for (std::int64_t i = 1; i < p.m; ++i) {
     const std::int64_t in = i * p.span;
     const std::int64_t out = in * kRadix;
@@ -123,25 +142,25 @@ void pass(const Pass& p, const float* in_re, const float* in_im, float* out_re, 
 }
 
 /// Any odd radix, by sums and differences of elements k and radix - k.
-void generalPass(const Pass& p, const float* in_re, const float* in_im, float* out_re,
-                 float* out_im) {
+template <class T>
+void generalPass(const Pass<T>& p, const T* in_re, const T* in_im, T* out_re, T* out_im) {
   const std::int64_t radix = p.radix;
   const std::int64_t half = (radix - 1) / 2;
   const std::int64_t step = p.span * p.m;
-  float sum_re[kLargestRadix][kLanes], sum_im[kLargestRadix][kLanes];
-  float dif_re[kLargestRadix][kLanes], dif_im[kLargestRadix][kLanes];
+  T sum_re[kLargestRadix][kLanes], sum_im[kLargestRadix][kLanes];
+  T dif_re[kLargestRadix][kLanes], dif_im[kLargestRadix][kLanes];
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t q = 0; q < p.span; q += kLanes) {
-      const float* re = in_re + i * p.span + q;
-      const float* im = in_im + i * p.span + q;
-      float* to_re = out_re + i * p.span * radix + q;
-      float* to_im = out_im + i * p.span * radix + q;
-      float total_re[kLanes], total_im[kLanes];
+      const T* re = in_re + i * p.span + q;
+      const T* im = in_im + i * p.span + q;
+      T* to_re = out_re + i * p.span * radix + q;
+      T* to_im = out_im + i * p.span * radix + q;
+      T total_re[kLanes], total_im[kLanes];
       for (int b = 0; b < kLanes; ++b) total_re[b] = re[b], total_im[b] = im[b];
       for (std::int64_t k = 1; k <= half; ++k) {
         for (int b = 0; b < kLanes; ++b) {
-          const float x = re[k * step + b], y = re[(radix - k) * step + b];
-          const float u = im[k * step + b], v = im[(radix - k) * step + b];
+          const T x = re[k * step + b], y = re[(radix - k) * step + b];
+          const T u = im[k * step + b], v = im[(radix - k) * step + b];
           sum_re[k][b] = x + y, dif_re[k][b] = x - y;
           sum_im[k][b] = u + v, dif_im[k][b] = u - v;
           total_re[b] += sum_re[k][b], total_im[b] += sum_im[k][b];
@@ -149,36 +168,37 @@ void generalPass(const Pass& p, const float* in_re, const float* in_im, float* o
       }
       for (int b = 0; b < kLanes; ++b) to_re[b] = total_re[b], to_im[b] = total_im[b];
       for (std::int64_t j = 1; j <= half; ++j) {
-        float m_re[kLanes], m_im[kLanes], t_re[kLanes] = {}, t_im[kLanes] = {};
+        T m_re[kLanes], m_im[kLanes], t_re[kLanes] = {}, t_im[kLanes] = {};
         for (int b = 0; b < kLanes; ++b) m_re[b] = re[b], m_im[b] = im[b];
         for (std::int64_t k = 1; k <= half; ++k) {
           const std::int64_t at = j * k % radix;
-          const float c = p.roots[2 * at], s = p.roots[2 * at + 1];
+          const T c = p.roots[2 * at], s = p.roots[2 * at + 1];
           for (int b = 0; b < kLanes; ++b) {
             m_re[b] += c * sum_re[k][b], m_im[b] += c * sum_im[k][b];
             t_re[b] += s * dif_im[k][b], t_im[b] -= s * dif_re[k][b];
           }
         }
-        const auto put = [&](std::int64_t at, float sign) {
-          Number w{1.0f, 0.0f};
+        const auto put = [&](std::int64_t at, T sign) {
+          Number<T> w{1, 0};
           if (i > 0) {
-            const float* t = p.twiddles + ((i - 1) * (radix - 1) + at - 1) * 2;
+            const T* t = p.twiddles + ((i - 1) * (radix - 1) + at - 1) * 2;
             w = {t[0], t[1]};
           }
           for (int b = 0; b < kLanes; ++b) {
-            const Number a = Number{m_re[b] + sign * t_re[b], m_im[b] + sign * t_im[b]} * w;
+            const Number<T> a = Number<T>{m_re[b] + sign * t_re[b], m_im[b] + sign * t_im[b]} * w;
             to_re[at * p.span + b] = a.re;
             to_im[at * p.span + b] = a.im;
           }
         };
-        put(j, 1.0f);
-        put(radix - j, -1.0f);
+        put(j, 1);
+        put(radix - j, -1);
       }
     }
   }
 }
 
-void run(const Pass& p, const float* in_re, const float* in_im, float* out_re, float* out_im) {
+template <class T>
+void run(const Pass<T>& p, const T* in_re, const T* in_im, T* out_re, T* out_im) {
   switch (p.radix) {
     case 2:
       return pass<2>(p, in_re, in_im, out_re, out_im);
@@ -195,58 +215,68 @@ void run(const Pass& p, const float* in_re, const float* in_im, float* out_re, f
   }
 }
 
-void scale(float* x, float factor, std::int64_t n) {
+template <class T>
+void scale(T* x, T factor, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-void multiply(float* __restrict re, float* __restrict im, const float* __restrict w_re,
-              const float* __restrict w_im, std::int64_t n) {
+template <class T>
+void multiply(T* __restrict re, T* __restrict im, const T* __restrict w_re,
+              const T* __restrict w_im, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const Number a = Number{re[i], im[i]} * Number{w_re[i], w_im[i]};
+    const Number<T> a = Number<T>{re[i], im[i]} * Number<T>{w_re[i], w_im[i]};
     re[i] = a.re;
     im[i] = a.im;
   }
 }
 
 /// z = e + i o of the even and odd halves' transforms; the result is e + w o.
-void unpack(const float* __restrict z_re, const float* __restrict z_im, std::int64_t half,
-            const float* __restrict w_re, const float* __restrict w_im, float* __restrict out_re,
-            float* __restrict out_im) {
+template <class T>
+void unpack(const T* __restrict z_re, const T* __restrict z_im, std::int64_t half,
+            const T* __restrict w_re, const T* __restrict w_im, T* __restrict out_re,
+            T* __restrict out_im) {
   for (std::int64_t k = 1; k < half; ++k) {
     const std::int64_t back = half - k;
-    const Number even{0.5f * (z_re[k] + z_re[back]), 0.5f * (z_im[k] - z_im[back])};
-    const Number odd{0.5f * (z_im[k] + z_im[back]), 0.5f * (z_re[back] - z_re[k])};
-    const Number x = even + odd * Number{w_re[k], w_im[k]};
+    const Number<T> even{T{0.5} * (z_re[k] + z_re[back]), T{0.5} * (z_im[k] - z_im[back])};
+    const Number<T> odd{T{0.5} * (z_im[k] + z_im[back]), T{0.5} * (z_re[back] - z_re[k])};
+    const Number<T> x = even + odd * Number<T>{w_re[k], w_im[k]};
     out_re[k] = x.re;
     out_im[k] = x.im;
   }
   out_re[0] = z_re[0] + z_im[0];
   out_re[half] = z_re[0] - z_im[0];
-  out_im[0] = 0.0f;
-  out_im[half] = 0.0f;
+  out_im[0] = 0;
+  out_im[half] = 0;
 }
 
-void pack(const float* __restrict in_re, const float* __restrict in_im, std::int64_t half,
-          const float* __restrict w_re, const float* __restrict w_im, float* __restrict z_re,
-          float* __restrict z_im) {
+template <class T>
+void pack(const T* __restrict in_re, const T* __restrict in_im, std::int64_t half,
+          const T* __restrict w_re, const T* __restrict w_im, T* __restrict z_re,
+          T* __restrict z_im) {
   for (std::int64_t k = 1; k < half; ++k) {
     const std::int64_t back = half - k;
-    const Number even{0.5f * (in_re[k] + in_re[back]), 0.5f * (in_im[k] - in_im[back])};
-    const Number difference{0.5f * (in_re[k] - in_re[back]), 0.5f * (in_im[k] + in_im[back])};
-    const Number odd = difference * Number{w_re[k], -w_im[k]};
+    const Number<T> even{T{0.5} * (in_re[k] + in_re[back]), T{0.5} * (in_im[k] - in_im[back])};
+    const Number<T> difference{T{0.5} * (in_re[k] - in_re[back]),
+                               T{0.5} * (in_im[k] + in_im[back])};
+    const Number<T> odd = difference * Number<T>{w_re[k], -w_im[k]};
     z_re[k] = even.re - odd.im;
     z_im[k] = even.im + odd.re;
   }
-  const float first = in_re[0];
-  const float last = in_re[half];
-  z_re[0] = 0.5f * (first + last);
-  z_im[0] = 0.5f * (first - last);
+  const T first = in_re[0];
+  const T last = in_re[half];
+  z_re[0] = T{0.5} * (first + last);
+  z_im[0] = T{0.5} * (first - last);
 }
 
 }  // namespace
 
-extern const PassTable kPassTable;  // a const is local otherwise
-const PassTable kPassTable{run, scale, multiply, unpack, pack};
+#define IPUJAX_PASSES(T) \
+  { run<T>, scale<T>, multiply<T>, unpack<T>, pack<T> }
+extern const PassTable<float> kFloatPasses;  // a const is local otherwise
+extern const PassTable<double> kDoublePasses;
+const PassTable<float> kFloatPasses IPUJAX_PASSES(float);
+const PassTable<double> kDoublePasses IPUJAX_PASSES(double);
+#undef IPUJAX_PASSES
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine::fourier

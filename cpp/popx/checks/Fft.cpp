@@ -1,6 +1,7 @@
 #include "popx/checks/Fft.hpp"
 
 #include "poplar/exceptions.hpp"
+#include "popx/checks/Matrices.hpp"
 
 namespace popx::fourier {
 namespace {
@@ -27,7 +28,9 @@ void check(const Parts& a, FftType type, const std::vector<std::size_t>& lengths
     refuse(parts == 1 ? "real numbers" : "real and imaginary parts", std::to_string(a.size()));
   }
   for (const Tensor& part : a) {
-    if (part.elementType() != poplar::FLOAT) refuse("float", part.elementType().toString());
+    if (!batch::holdsReals(part.elementType())) refuse("float", part.elementType().toString());
+    if (part.elementType() != a[0].elementType())
+      refuse("parts of one type", part.elementType().toString());
     if (part.shape() != a[0].shape()) refuse("parts of one shape", part.shapeToString());
   }
   const auto& shape = a[0].shape();

@@ -9,7 +9,7 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
 
-declare("fft", complex="marked pairs", no_double=True)
+declare("fft", complex="marked pairs")
 
 
 @rule("fft")

@@ -259,12 +259,32 @@ def test_tiny_pivots_are_raised_in_float64():
     np.testing.assert_array_equal(np.isfinite(ours[0]), np.isfinite(theirs[0]))
 
 
-def test_linear_algebra_is_demoted_and_transforms_are_not_emulated():
+def test_linear_algebra_and_transforms_are_demoted():
     square = X.T @ X + np.eye(5)
     _close(*_run(jnp.linalg.inv, "demote", square), rtol=1e-3, atol=1e-4)
     _close(*_run(jnp.linalg.eigvalsh, "demote", square), rtol=1e-4, atol=1e-4)
-    with jax.enable_x64(True), pytest.raises(jax.errors.JaxRuntimeError, match="no float64"):
-        jax.jit(jnp.fft.fft, compiler_options={"ipu_x64": "emulate"})(X)
+    _close(*_run(jnp.fft.fft, "demote", square), rtol=1e-4, atol=1e-4)
+
+
+TRANSFORMS = {
+    "fft": lambda x: jnp.fft.fft(x + 1j * x[::-1]),
+    "ifft": lambda x: jnp.fft.ifft(x + 1j * x[::-1]),
+    "rfft": jnp.fft.rfft,
+    "rfft2": jnp.fft.rfft2,
+    "irfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(x), x.shape[-1]),
+    "fftn": lambda x: jnp.fft.fftn(x.reshape(2, 2, -1)),
+    "gradient": jax.grad(lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)) ** 3)),
+    "batch": jax.vmap(jnp.fft.fft, in_axes=1),
+}
+
+
+@pytest.mark.parametrize("length", [1, 30, 37, 256, 1009, 4096])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_emulated_transforms_are_in_float64(name, length):
+    x = np.random.default_rng(length).standard_normal((4, length))
+    ours, theirs = _run(TRANSFORMS[name], "emulate", x)
+    assert ours[0].dtype == theirs[0].dtype
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=0, atol=4e-15 * np.abs(theirs[0]).max())
 
 
 def test_refusing_names_the_option():

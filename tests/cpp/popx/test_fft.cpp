@@ -8,42 +8,50 @@
 #include "Check.hpp"
 #include "engine/Image.hpp"
 #include "popx/Fft.hpp"
+#include "popx/Type.hpp"
 
 using Complex = std::complex<double>;
 
 namespace {
 
-/// The definition, in double.
+/// The definition, in long double: sums in double would be less precise than what is tested.
 std::vector<Complex> dft(const std::vector<Complex>& x, double sign) {
+  using Long = std::complex<long double>;
   const std::size_t n = x.size();
-  std::vector<Complex> y(n);
+  std::vector<Long> roots;
   for (std::size_t k = 0; k < n; ++k) {
-    for (std::size_t j = 0; j < n; ++j) {
-      const double angle =
-          sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n);
-      y[k] += x[j] * Complex(std::cos(angle), std::sin(angle));
-    }
+    const long double turn = static_cast<long double>(k) / static_cast<long double>(n);
+    roots.push_back(std::polar(1.0L, sign * 2 * std::numbers::pi_v<long double> * turn));
+  }
+  std::vector<Complex> y;
+  for (std::size_t k = 0; k < n; ++k) {
+    Long sum;
+    for (std::size_t j = 0; j < n; ++j) sum += Long(x[j]) * roots[j * k % n];
+    y.emplace_back(sum);
   }
   return y;
 }
 
+template <class T>
 struct Lines {
   std::size_t rows;
   std::size_t n;
-  std::vector<float> re;
-  std::vector<float> im;
+  std::vector<T> re;
+  std::vector<T> im;
 };
 
-Lines randomLines(std::size_t rows, std::size_t n) {
+template <class T = float>
+Lines<T> randomLines(std::size_t rows, std::size_t n) {
   std::mt19937 random(static_cast<unsigned>(rows * 1000 + n));
-  std::normal_distribution<float> normal;
-  Lines lines{rows, n, std::vector<float>(rows * n), std::vector<float>(rows * n)};
+  std::normal_distribution<T> normal;
+  Lines<T> lines{rows, n, std::vector<T>(rows * n), std::vector<T>(rows * n)};
   for (auto& x : lines.re) x = normal(random);
   for (auto& x : lines.im) x = normal(random);
   return lines;
 }
 
-std::vector<Complex> row(const Lines& lines, std::size_t r) {
+template <class T>
+std::vector<Complex> row(const Lines<T>& lines, std::size_t r) {
   std::vector<Complex> x;
   for (std::size_t j = 0; j < lines.n; ++j) {
     x.emplace_back(lines.re[r * lines.n + j], lines.im[r * lines.n + j]);
@@ -52,10 +60,11 @@ std::vector<Complex> row(const Lines& lines, std::size_t r) {
 }
 
 /// Both parts of a result, one behind the other.
-std::vector<float> readParts(OnDevice& d, const popx::Parts& parts) {
+template <class T = float>
+std::vector<T> readParts(OnDevice& d, const popx::Parts& parts) {
   poplar::Tensor all = parts[0].flatten();
   if (parts.size() == 2) all = poplar::concat(all, parts[1].flatten());
-  return d.read<float>(all);
+  return d.read<T>(all);
 }
 
 /// Root mean square of the difference, over that of what is wanted.
@@ -69,15 +78,18 @@ double error(const std::vector<Complex>& got, const std::vector<Complex>& wanted
   return std::sqrt(difference / size);
 }
 
-popx::Parts inputs(OnDevice& d, const Lines& lines) {
-  return {d.input(poplar::FLOAT, {lines.rows, lines.n}, lines.re),
-          d.input(poplar::FLOAT, {lines.rows, lines.n}, lines.im)};
+template <class T>
+popx::Parts inputs(OnDevice& d, const Lines<T>& lines) {
+  const poplar::Type type = std::is_same_v<T, double> ? popx::DOUBLE : poplar::FLOAT;
+  return {d.input(type, {lines.rows, lines.n}, lines.re),
+          d.input(type, {lines.rows, lines.n}, lines.im)};
 }
 
+template <class T>
 double checkComplex(std::size_t rows, std::size_t n, popx::FftType type) {
-  const Lines lines = randomLines(rows, n);
+  const Lines<T> lines = randomLines<T>(rows, n);
   OnDevice d;
-  const auto got = readParts(d, popx::fft(d.graph, inputs(d, lines), type, {n}, d.prog));
+  const auto got = readParts<T>(d, popx::fft(d.graph, inputs(d, lines), type, {n}, d.prog));
   double worst = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     const bool inverse = type == popx::FftType::IFFT;
@@ -92,9 +104,10 @@ double checkComplex(std::size_t rows, std::size_t n, popx::FftType type) {
   return worst;
 }
 
+template <class T = float>
 double cycles(std::size_t rows, std::size_t n) {
   OnDevice d;
-  const Lines lines{rows, n, std::vector<float>(rows * n), std::vector<float>(rows * n)};
+  const Lines<T> lines{rows, n, std::vector<T>(rows * n), std::vector<T>(rows * n)};
   popx::fft(d.graph, inputs(d, lines), popx::FftType::FFT, {n}, d.prog);
   return poplar::compileGraph(d.graph, {d.prog}).image()->cost().cycles();
 }
@@ -110,8 +123,20 @@ TEST(every_length_up_to_80_and_some_longer) {
       if (rows == 21 && n > 400) continue;
       for (const auto type : {popx::FftType::FFT, popx::FftType::IFFT}) {
         // Lengths with a prime factor above 31 are convolutions of two longer transforms.
-        const double worst = checkComplex(rows, n, type);
+        const double worst = checkComplex<float>(rows, n, type);
         if (!(worst < 6e-7)) check::fail(__FILE__, __LINE__, "n ", n, " rows ", rows, ": ", worst);
+      }
+    }
+  }
+}
+
+TEST(double_is_as_precise_as_it_can_be) {
+  for (const std::size_t n : {1, 2, 3, 7, 30, 64, 67, 128, 361, 625, 768, 1009, 2048}) {
+    for (const std::size_t rows : {1, 17}) {
+      if (rows == 17 && n > 700) continue;
+      for (const auto type : {popx::FftType::FFT, popx::FftType::IFFT}) {
+        const double worst = checkComplex<double>(rows, n, type);
+        if (!(worst < 1.5e-15)) check::fail(__FILE__, __LINE__, "n ", n, ": ", worst);
       }
     }
   }
@@ -120,7 +145,7 @@ TEST(every_length_up_to_80_and_some_longer) {
 TEST(real_lines_of_even_and_odd_length) {
   for (const std::size_t n : {1, 2, 3, 4, 5, 6, 9, 16, 37, 74, 100, 255, 1026}) {
     const std::size_t rows = 5;
-    Lines lines = randomLines(rows, n);
+    Lines<float> lines = randomLines(rows, n);
     std::fill(lines.im.begin(), lines.im.end(), 0.0f);
     OnDevice d;
     const auto x = d.input(poplar::FLOAT, {rows, n}, lines.re);
@@ -147,7 +172,7 @@ TEST(real_lines_of_even_and_odd_length) {
 
 TEST(three_dimensions_one_after_another) {
   const std::vector<std::size_t> shape = {2, 3, 4, 5};
-  const Lines lines = randomLines(2, 60);
+  const Lines<float> lines = randomLines(2, 60);
   OnDevice d;
   const popx::Parts x = {d.input(poplar::FLOAT, shape, lines.re),
                          d.input(poplar::FLOAT, shape, lines.im)};
@@ -169,7 +194,7 @@ TEST(three_dimensions_one_after_another) {
 }
 
 TEST(views_are_read_as_they_look) {
-  const Lines lines = randomLines(6, 8);
+  const Lines<float> lines = randomLines(6, 8);
   OnDevice d;
   popx::Parts x = inputs(d, lines);
   for (auto& part : x) part = part.transpose();
@@ -183,7 +208,7 @@ TEST(views_are_read_as_they_look) {
 }
 
 TEST(a_nan_stays_in_its_line) {
-  Lines lines = randomLines(18, 16);
+  Lines<float> lines = randomLines(18, 16);
   lines.re[16] = std::numeric_limits<float>::quiet_NaN();
   OnDevice d;
   const auto got =
@@ -195,13 +220,18 @@ TEST(costs_grow_with_lines_and_length) {
   CHECK(cycles(1, 64) > 0);
   CHECK(cycles(2000, 64) > 1.5 * cycles(1000, 64));
   CHECK(cycles(1, 1 << 18) > 1.5 * cycles(1, 1 << 17));
-  CHECK(cycles(1, 65537) > cycles(1, 65536));  // a prime
+  CHECK(cycles(1, 65537) > cycles(1, 65536));                  // a prime
+  CHECK(cycles<double>(1, 1 << 18) > 5 * cycles(1, 1 << 18));  // software arithmetic
 }
 
 TEST(what_is_no_transform_is_refused) {
   OnDevice d;
   const auto x = d.iota({4, 6});
   CHECK_THROWS(popx::fft(d.graph, {x}, popx::FftType::FFT, {6}, d.prog), "real and imaginary");
+  const auto wide = d.graph.addVariable(popx::DOUBLE, {4, 6}, "wide");
+  CHECK_THROWS(popx::fft(d.graph, {x, wide}, popx::FftType::FFT, {6}, d.prog), "one type");
+  const auto whole = d.graph.addVariable(poplar::INT, {4, 6}, "whole");
+  CHECK_THROWS(popx::fft(d.graph, {whole}, popx::FftType::RFFT, {6}, d.prog), "needs float");
   CHECK_THROWS(popx::fft(d.graph, {x, x}, popx::FftType::FFT, {5}, d.prog), "{5}");
   CHECK_THROWS(popx::fft(d.graph, {x, x}, popx::FftType::FFT, {}, d.prog), "1 to 3 lengths");
   CHECK_THROWS(popx::fft(d.graph, {x, x}, popx::FftType::RFFT, {6}, d.prog), "real numbers");
