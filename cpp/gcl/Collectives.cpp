@@ -1,9 +1,12 @@
 #include "gcl/Collectives.hpp"
 
+#include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "gcl/internal/ReplicaGroups.hpp"
 #include "poplar/exceptions.hpp"
+#include "poputil/TileMapping.hpp"
 
 namespace gcl {
 namespace {
@@ -41,6 +44,36 @@ void copyTo(const Tensors& results, const Tensors& destinations, Sequence& prog,
   for (std::size_t i = 0; i < results.size(); ++i) {
     prog.add(poplar::program::Copy(results[i].flatten(), destinations[i].flatten(), false, debug));
   }
+}
+
+/// Elements of a tensor that lie on one IPU of a replica, in their order.
+struct OnIpu {
+  unsigned ipu = 0;
+  Tensor elements;
+};
+
+/// The tensor in parts, by IPU; whole where it is on one.
+std::vector<OnIpu> byIpu(const Graph& graph, const Tensor& data) {
+  const auto mapping = graph.getTileMapping(data, false);
+  const unsigned tiles = graph.getTarget().getTilesPerIPU();
+  std::map<unsigned, std::vector<poplar::Interval>> on;
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const poplar::Interval& interval : mapping[tile]) on[tile / tiles].push_back(interval);
+  if (on.size() < 2) return {{0, data}};
+  std::vector<OnIpu> parts;
+  for (auto& [ipu, intervals] : on) {
+    std::sort(intervals.begin(), intervals.end(),
+              [](const auto& a, const auto& b) { return a.begin() < b.begin(); });
+    parts.push_back({ipu, poplar::concat(data.flatten().slices(intervals))});
+  }
+  return parts;
+}
+
+/// Spreads a tensor over the tiles of an IPU.
+void mapTo(Graph& graph, unsigned ipu, const Tensor& t) {
+  const unsigned tiles = graph.getTarget().getTilesPerIPU();
+  Graph its_tiles = graph.createVirtualGraph(ipu * tiles, (ipu + 1) * tiles);
+  poputil::mapTensorLinearly(its_tiles, t);
 }
 
 }  // namespace
@@ -132,8 +165,25 @@ void allReduceInPlaceCrossReplica(Graph& graph, const Tensors& datas, Collective
 Tensors reduceScatterCrossReplica(Graph& graph, const Tensors& datas, CollectiveOperator op,
                                   Sequence& prog, const CommGroup& group, const DebugContext& debug,
                                   const OptionFlags& options) {
-  for (const Tensor& data : datas) checkLogical(op, data);
-  return groups::reduceScatter(graph, datas, op, membersOf(graph, group), prog, debug, options);
+  std::vector<std::vector<OnIpu>> parts;
+  Tensors sources;
+  for (const Tensor& data : datas) {
+    checkLogical(op, data);
+    parts.push_back(byIpu(graph, data));
+    for (const OnIpu& part : parts.back()) sources.push_back(part.elements);
+  }
+  const Tensors scattered =
+      groups::reduceScatter(graph, sources, op, membersOf(graph, group), prog, debug, options);
+  Tensors results;
+  auto next = scattered.begin();
+  for (const auto& of_data : parts) {
+    const Tensors own(next, next + static_cast<std::ptrdiff_t>(of_data.size()));
+    next += static_cast<std::ptrdiff_t>(of_data.size());
+    for (std::size_t i = 0; own.size() > 1 && i < own.size(); ++i)
+      mapTo(graph, of_data[i].ipu, own[i]);
+    results.push_back(own.size() > 1 ? poplar::concat(own) : own[0]);
+  }
+  return results;
 }
 
 Tensor reduceScatterCrossReplica(Graph& graph, const Tensor& data, CollectiveOperator op,

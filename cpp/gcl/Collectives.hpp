@@ -83,7 +83,8 @@ void allReduceInPlaceCrossReplica(poplar::Graph& graph, const std::vector<poplar
                                   const poplar::OptionFlags& options = {});
 
 /// Member j gets part j of the combination: rank 1, ceil(n / group size) elements, zeros past the
-/// end of the data.
+/// end of the data. Where the data lies on several IPUs of a replica, the elements on each are a
+/// combination of their own, and the result is their parts in the order of the IPUs.
 poplar::Tensor reduceScatterCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                          CollectiveOperator op, poplar::program::Sequence& prog,
                                          const CommGroup& group,

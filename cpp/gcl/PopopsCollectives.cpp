@@ -1,12 +1,9 @@
 // popops/Collectives.hpp by gcl, which stands above popops, and the other way round.
 #include <algorithm>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "gcl/Collectives.hpp"
 #include "popops/Collectives.hpp"
-#include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
@@ -16,26 +13,6 @@ using poplar::Graph;
 using poplar::OptionFlags;
 using poplar::Tensor;
 using poplar::program::Sequence;
-
-namespace {
-
-/// The elements of `data` on each IPU of a replica that has some, in the order of the IPUs.
-std::vector<std::pair<unsigned, Tensor>> byIpu(const Graph& graph, const Tensor& data) {
-  const auto mapping = graph.getTileMapping(data, false);
-  const unsigned tiles = graph.getTarget().getTilesPerIPU();
-  std::map<unsigned, std::vector<poplar::Interval>> on;
-  for (unsigned tile = 0; tile < mapping.size(); ++tile)
-    for (const poplar::Interval& interval : mapping[tile]) on[tile / tiles].push_back(interval);
-  std::vector<std::pair<unsigned, Tensor>> parts;
-  for (auto& [ipu, intervals] : on) {
-    std::sort(intervals.begin(), intervals.end(),
-              [](const auto& a, const auto& b) { return a.begin() < b.begin(); });
-    parts.emplace_back(ipu, poplar::concat(data.slices(intervals)));
-  }
-  return parts;
-}
-
-}  // namespace
 
 Tensor replicatedAllReduce(Graph& graph, const Tensor& data, CollectiveOperator op, Sequence& prog,
                            const DebugContext& debugContext, const OptionFlags& options) {
@@ -60,20 +37,7 @@ Tensor replicatedReduceScatter(Graph& graph, const Tensor& toReduce, CollectiveO
   if (toReduce.rank() != 1)
     throw poputil::poplibs_error("[popops::replicatedReduceScatter] needs rank 1; got " +
                                  toReduce.shapeToString() + ". Flatten the tensor.");
-  const auto parts = byIpu(graph, toReduce);
-  if (parts.size() < 2)
-    return gcl::reduceScatterCrossReplica(graph, toReduce, op, prog, debugContext, options);
-  std::vector<Tensor> sources;
-  for (const auto& [ipu, part] : parts) sources.push_back(part);
-  const auto scattered = gcl::reduceScatterCrossReplica(graph, sources, op, prog, gcl::CommGroup(),
-                                                        debugContext, options);
-  const unsigned tiles = graph.getTarget().getTilesPerIPU();
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const unsigned first = parts[i].first * tiles;
-    Graph ipu = graph.createVirtualGraph(first, first + tiles);
-    poputil::mapTensorLinearly(ipu, scattered[i]);
-  }
-  return poplar::concat(scattered);
+  return gcl::reduceScatterCrossReplica(graph, toReduce, op, prog, debugContext, options);
 }
 
 Tensor replicatedAllGather(Graph& graph, const Tensor& toGather, Sequence& prog,

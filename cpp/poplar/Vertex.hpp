@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "engine/codelets/VertexAbi.hpp"
@@ -122,7 +124,8 @@ template <class T, VectorListLayout L = VectorListLayout::DELTAN, unsigned MinAl
           bool Interleaved = false>
 class VectorList;
 
-/// Edges. Input is read, Output written, InOut both.
+/// Edges. Input is read, Output written, InOut both. What is assigned to an edge is written to its
+/// target: edges stay where the graph connects them.
 template <class T>
 class Input {
  public:
@@ -137,6 +140,12 @@ class Input {
 template <class T>
 class Output {
  public:
+  Output() = default;
+  Output(const Output&) = default;
+  Output& operator=(const Output& other) {  // NOLINT: to itself is a copy of one value
+    *data_ = *other.data_;
+    return *this;
+  }
   operator T&() const { return *data_; }  // NOLINT
   T& operator*() const { return *data_; }
   T* operator->() const { return data_; }
@@ -154,6 +163,16 @@ class InOut : public Output<T> {
  public:
   using Output<T>::operator=;
 };
+
+/// Writes the elements of one row to another of the same size.
+template <class From, class To>
+void assignRow(const Span<From>& from, const Span<To>& to) {
+  if (from.size() != to.size())
+    throw std::length_error("needs rows of one size in an assignment; got " +
+                            std::to_string(from.size()) + " elements for " +
+                            std::to_string(to.size()) + ". Assign single elements.");
+  for (std::size_t i = 0; i < to.size(); ++i) to.data()[i] = from.data()[i];
+}
 
 /// The target of an edge, which functions of codelets also take as the vector that it is of: the
 /// two have the same members.
@@ -176,12 +195,35 @@ class VectorEdge<const T, L, A, I> : public Span<const T> {
   operator const Vector<T, L, A, I>&() const { return **this; }  // NOLINT
 };
 
+/// An edge that is written: so are its elements by what is assigned to it.
+template <class T, VectorLayout L, unsigned A, bool I>
+class WrittenVectorEdge : public VectorEdge<T, L, A, I> {
+ public:
+  WrittenVectorEdge() = default;
+  WrittenVectorEdge(const WrittenVectorEdge&) = default;
+  WrittenVectorEdge& operator=(const WrittenVectorEdge& other) {  // NOLINT: nothing to free
+    assignRow(other, *this);
+    return *this;
+  }
+  template <class From>
+  WrittenVectorEdge& operator=(const Span<From>& from) {
+    assignRow(from, *this);
+    return *this;
+  }
+};
+
 template <class T, VectorLayout L, unsigned A, bool I>
 class Input<Vector<T, L, A, I>> : public VectorEdge<OnlyRead<T>, L, A, I> {};
 template <class T, VectorLayout L, unsigned A, bool I>
-class Output<Vector<T, L, A, I>> : public VectorEdge<T, L, A, I> {};
+class Output<Vector<T, L, A, I>> : public WrittenVectorEdge<T, L, A, I> {
+ public:
+  using WrittenVectorEdge<T, L, A, I>::operator=;
+};
 template <class T, VectorLayout L, unsigned A, bool I>
-class InOut<Vector<T, L, A, I>> : public VectorEdge<T, L, A, I> {};
+class InOut<Vector<T, L, A, I>> : public WrittenVectorEdge<T, L, A, I> {
+ public:
+  using WrittenVectorEdge<T, L, A, I>::operator=;
+};
 
 template <class T, VectorListLayout L, unsigned A, bool I>
 class Input<VectorList<T, L, A, I>> : public Span<const Span<OnlyRead<T>>> {};

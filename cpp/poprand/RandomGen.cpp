@@ -27,11 +27,12 @@ using poplar::Tensor;
 
 /// The state of the generators of all workers, [tiles, workers, 4]; one for the graph.
 Tensor workerSeeds(Graph& graph) {
-  auto& hidden = graph.impl().hidden[seeds::kHidden];
+  const auto parts = graph.impl().parts;
+  auto& hidden = graph.impl().hidden[seeds::hiddenName(parts.count, parts.first_tile)];
   if (!hidden) {
     // replicas of createReplicatedGraph have their own
     Graph top = graph.getTopLevelGraph();
-    Graph& whole = graph.impl().parts.count > 1 ? graph : top;
+    Graph& whole = parts.count > 1 ? graph : top;
     const std::size_t tiles = whole.getTarget().getNumTiles();
     const std::size_t workers = whole.getTarget().getNumWorkerContexts();
     const Tensor state =

@@ -129,15 +129,25 @@ class Lowering {
     bool written = false;
   };
 
+  /// The state that the step's vertices draw from: their own replica's where they are of a graph of
+  /// createReplicatedGraph.
   void addSeeds(Step& step) const {
-    const auto hidden = graph_.hidden.find(seeds::kHidden);
-    if (hidden == graph_.hidden.end() || library_->enter() == nullptr || !drawsNumbers(unit_))
-      return;
-    std::uint32_t variable = 0;
-    forEachRun(*hidden->second, [&](std::uint32_t v, std::int64_t, std::size_t) { variable = v; });
-    if (graph_.variables[variable].parts.count > 1) return;  // tiles are those of the first replica
+    if (library_->enter() == nullptr || !drawsNumbers(unit_)) return;
+    const Parts parts = partsOfOperands();
+    if (parts.first_tile != 0) return;  // states are found by a vertex's tile
+    const auto hidden = graph_.hidden.find(seeds::hiddenName(parts.count, parts.first_tile));
+    if (hidden == graph_.hidden.end()) return;
+    // A virtual graph of a replicated one has states of its own tiles alone.
+    const std::size_t words = std::size_t{parts.tiles} * kIpujaxWorkers * seeds::kWords;
+    if (hidden->second->numElements() < words) return;
     step.attributes.set(kSeeds, static_cast<std::int64_t>(step.operands.size()));
     step.operands.push_back({hidden->second, Access::kReadWrite});
+  }
+
+  Parts partsOfOperands() const {
+    for (const std::uint32_t id : order_)
+      if (graph_.variables[id].parts.count > 1) return graph_.variables[id].parts;
+    return {};
   }
 
   [[noreturn]] void refuse(const VertexRecord& vertex, const IpujaxField& field,

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 /// The state of the random generators of an IPU: four words for each worker of each tile, which
@@ -11,8 +12,12 @@ namespace ipujax::engine::seeds {
 
 constexpr std::size_t kWords = 4;
 
-/// The name of their tensor, UNSIGNED_INT [tiles, workers, 4], in GraphImpl::hidden.
-constexpr const char* kHidden = "poprand.seed";
+/// The name of their tensor, UNSIGNED_INT [tiles, workers, 4], in GraphImpl::hidden: of a whole
+/// program, or of each of the replicas that createReplicatedGraph made of its tiles from one on.
+inline std::string hiddenName(unsigned replicas, unsigned first_tile) {
+  if (replicas == 1) return "poprand.seed";
+  return "poprand.seed of " + std::to_string(replicas) + " from " + std::to_string(first_tile);
+}
 
 namespace detail {
 

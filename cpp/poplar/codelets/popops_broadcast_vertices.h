@@ -13,13 +13,26 @@ std::uint64_t outerCycles(unsigned rows, unsigned elements, bool unaligned) {
 
 inline unsigned blocksOf(unsigned packed) { return (packed >> 3) * kWorkers + (packed & 7); }
 
-/// Column by column, or of halves by four of them.
+/// Of blocks of `size` elements: column by column, or of halves by four of them.
+template <class T>
+double columnCycles(unsigned size, unsigned blocks) {
+  if (std::is_same<T, half>::value) return (size + 3) / 4 * (11.0 + blocks);
+  return size * (8.0 + 2.0 * blocks);
+}
 template <class T>
 std::uint64_t innerCycles(unsigned size, unsigned packed) {
   const unsigned blocks = (packed >> 3) + ((packed & 7) != 0 ? 1 : 0);
-  const bool is_half = std::is_same<T, half>::value;
-  const double columns = is_half ? (size + 3) / 4 * (11.0 + blocks) : size * (8.0 + 2.0 * blocks);
-  return whole(cycles::kLaunchCycles + 11 + kWorkers * (20 + columns));
+  return whole(cycles::kLaunchCycles + 11 + kWorkers * (20 + columnCycles<T>(size, blocks)));
+}
+/// Of one worker, for rows of as many blocks as are connected.
+template <class T, class Vectors, class Data>
+std::uint64_t innerRowCycles(const Vectors& B, const Data& data) {
+  double cycles = 9;
+  for (unsigned i = 0; i < B.size(); ++i) {
+    const unsigned size = B[i].size(), blocks = size == 0 ? 0 : data[i].size() / size;
+    cycles += (std::is_same<T, half>::value ? 24 : 18) + columnCycles<T>(size, blocks);
+  }
+  return whole(cycles);
 }
 
 /// Where the second operand is a scalar.
@@ -257,6 +270,7 @@ class BroadcastVectorInner2D : public poplar::Vertex {
     });
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return innerRowCycles<T>(B, data); }
 };
 
 template <expr::BinaryOpType op, class T>
@@ -272,6 +286,7 @@ class BroadcastVectorInner2DInPlace : public poplar::Vertex {
     });
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return innerRowCycles<T>(B, data); }
 };
 
 }  // namespace popops

@@ -140,6 +140,28 @@ class Cast1D : public poplar::MultiVertex {
   }
 };
 
+/// As SDK 2 had it. `partitionParams`, from the highest bit: how many elements each of the first
+/// workers has, then in three bits each how many workers these are, the last that has some, and how
+/// many it lacks. Others have four elements fewer.
+template <class SrcType, class DstType>
+class CastSupervisor : public poplar::MultiVertex {
+ public:
+  poplar::Input<Pointer<SrcType>> src;
+  poplar::Output<Pointer<DstType>> dst;
+  unsigned partitionParams;
+
+  unsigned elements() const {
+    const unsigned most = partitionParams >> 9, first = partitionParams >> 6 & 7;
+    return first * most + (kWorkers - first) * (most - 4) - (partitionParams & 7);
+  }
+  bool compute(unsigned worker) {
+    return ofWorker(worker, elements(), [&](unsigned i) { dst[i] = castTo<DstType>(src[i]); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return whole(cycles::castCycles(castRate<SrcType, DstType>(), elements(), kWorkers));
+  }
+};
+
 template <class SrcType, class DstType>
 class Cast1DSingleWorker : public poplar::Vertex {
  public:

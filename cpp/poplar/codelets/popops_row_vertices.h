@@ -1,5 +1,5 @@
 // The vertices of popops::selectScalarFromRows and updateScalarInRows that programs name in
-// Graph::addVertex, which loads them for the first. Source of fields and results: PopLibs,
+// Graph::addVertex, which loads them for the first. Source of fields, results and cycles: PopLibs,
 // lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
@@ -74,6 +74,20 @@ bool ofRegions(const V& v, const F& of) {
   return true;
 }
 
+/// Of elements that are looked up; one of half is stored by reading what is beside it.
+template <class T>
+std::uint64_t lookUpCycles(std::uint64_t elements) {
+  return 27 + (sizeof(T) == 2 ? 12 : 8) * elements;
+}
+
+/// The sum of the first n.
+template <class Numbers>
+std::uint64_t total(const Numbers& numbers, unsigned n) {
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < n; ++i) sum += numbers[i];
+  return sum;
+}
+
 }  // namespace rows
 
 /// The fields of one interval of rows.
@@ -86,6 +100,8 @@ struct Interval : poplar::Vertex {
   unsigned firstStartCol;
   unsigned lastEndCol;
   unsigned rowCount;
+
+  std::uint64_t getCycleEstimate() const { return rows::lookUpCycles<T>(rowCount); }
 
  protected:
   template <class F>
@@ -127,6 +143,11 @@ struct Intervals : poplar::Vertex {
   Rows<unsigned> lastEndCol;
   Rows<unsigned> rowCounts;
   unsigned paramsWidth;
+
+  std::uint64_t getCycleEstimate() const {
+    const unsigned n = params.size();
+    return rows::lookUpCycles<T>(n * rows::total(rowCounts, n));
+  }
 };
 
 template <class T>
@@ -161,6 +182,11 @@ struct Columns : poplar::Vertex {
   Rows<unsigned> regionWidths;
   Rows<unsigned> firstColumns;
   unsigned paramsWidth;
+
+  std::uint64_t getCycleEstimate() const {
+    const unsigned n = params.size();
+    return rows::lookUpCycles<T>(n * rows::total(regionWidths, n) * rows::total(regionHeights, n));
+  }
 };
 
 template <class T>

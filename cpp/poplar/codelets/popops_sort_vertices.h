@@ -1,6 +1,8 @@
 // The vertices of popops that sort and that programs name in Graph::addVertex, which loads them for
-// the first. Source of fields and results: PopLibs, lib/popops/codelets.
+// the first. Source of fields, results and cycles: PopLibs, lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
+
+#include <cmath>
 
 namespace popops {
 
@@ -31,6 +33,12 @@ void heapSort(const Keys& keys, unsigned n, const Swap& swap) {
   }
 }
 
+/// Of n keys where every comparison exchanges; `of_step` cycles for each step of the heap.
+inline std::uint64_t heapSortCycles(unsigned n, unsigned of_step) {
+  const double levels = n < 2 ? 0 : std::floor(std::log2(static_cast<double>(n)));
+  return whole(of_step * (19 * n * levels + 6.0 * n + 2));
+}
+
 template <class KeyType>
 class HeapSortVertex : public poplar::Vertex {
  public:
@@ -40,6 +48,7 @@ class HeapSortVertex : public poplar::Vertex {
     heapSort(out, out.size(), [this](unsigned a, unsigned b) { exchange(out, a, b); });
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return heapSortCycles(out.size(), 8); }
 };
 
 /// Values move with their keys; those of equal keys are in no order.
@@ -56,6 +65,7 @@ class HeapSortVertexKV : public poplar::Vertex {
     });
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return heapSortCycles(key.size(), 16); }
 };
 
 /// What a worker of a bitonic sort does, which begins at an element and goes on element by element.
@@ -89,16 +99,32 @@ void compareAndSwap(const List& list, unsigned changes, const F& compare) {
   }
 }
 
+/// Where every comparison exchanges, and each step of a list has its share of the keys in one run:
+/// what the lists say is not known before they are read.
+template <class V>
+std::uint64_t compareAndSwapCycles(const V& v) {
+  const unsigned workers = v.worklists.size();
+  std::uint64_t most = 0;
+  for (unsigned i = 0; i < workers; ++i) {
+    const std::uint64_t words = v.worklists[i].size(), steps = words < 7 ? 0 : (words - 5) / 2;
+    const std::uint64_t pairs = (v.keys.size() / 2 + workers - 1) / workers;
+    const std::uint64_t of_step = 4 + 8 + (pairs < 1 ? 0 : pairs - 1) * 11 + 11;
+    const std::uint64_t cycles = 23 + steps * of_step;
+    most = most < cycles ? cycles : most;
+  }
+  return whole(ipujax::engine::expr::kLaunchCycles + 19) + kWorkers * most;
+}
+
 template <class KeyType>
-class CompareAndSwapAtDistance : public poplar::Vertex {
+class CompareAndSwapAtDistance : public poplar::MultiVertex {
  public:
   poplar::InOut<poplar::Vector<KeyType, poplar::VectorLayout::ONE_PTR>> keys;
   poplar::Vector<poplar::Input<poplar::Vector<unsigned short, poplar::VectorLayout::ONE_PTR, 4>>>
       worklists;
   unsigned distanceToChangeOrder;
 
-  bool compute() {
-    for (unsigned i = 0; i < worklists.size(); ++i) {
+  bool compute(unsigned worker) {
+    for (unsigned i = worker; i < worklists.size(); i += kWorkers) {
       compareAndSwap(worklists[i], distanceToChangeOrder,
                      [this](unsigned a, unsigned b, bool order) {
                        if (order == (keys[a] > keys[b])) exchange(keys, a, b);
@@ -106,10 +132,11 @@ class CompareAndSwapAtDistance : public poplar::Vertex {
     }
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return compareAndSwapCycles(*this); }
 };
 
 template <class KeyType, class ValueType>
-class CompareAndSwapAtDistanceKeyVal : public poplar::Vertex {
+class CompareAndSwapAtDistanceKeyVal : public poplar::MultiVertex {
  public:
   poplar::InOut<poplar::Vector<KeyType, poplar::VectorLayout::ONE_PTR>> keys;
   poplar::InOut<poplar::Vector<ValueType, poplar::VectorLayout::ONE_PTR>> values;
@@ -117,8 +144,8 @@ class CompareAndSwapAtDistanceKeyVal : public poplar::Vertex {
       worklists;
   unsigned distanceToChangeOrder;
 
-  bool compute() {
-    for (unsigned i = 0; i < worklists.size(); ++i) {
+  bool compute(unsigned worker) {
+    for (unsigned i = worker; i < worklists.size(); i += kWorkers) {
       compareAndSwap(worklists[i], distanceToChangeOrder,
                      [this](unsigned a, unsigned b, bool order) {
                        if (order != (keys[a] > keys[b])) return;
@@ -128,6 +155,7 @@ class CompareAndSwapAtDistanceKeyVal : public poplar::Vertex {
     }
     return true;
   }
+  std::uint64_t getCycleEstimate() const { return compareAndSwapCycles(*this); }
 };
 
 }  // namespace popops

@@ -79,6 +79,24 @@ class Transpose1DSingleWorker : public poplar::Vertex {
 template <class T>
 class Transpose : public Transpose1DSingleWorker<T> {};
 
+/// Of matrices of any size: vectors of elements where rows and columns are whole vectors.
+template <class T>
+std::uint64_t transpose2DCycles(unsigned matrices, unsigned rows, unsigned columns) {
+  if (sizeof(T) == 4) {
+    const bool fast = rows % 2 == 0 && columns % 2 == 0 && columns >= 2 && columns < 8192 &&
+                      rows * (columns - 2) / 2 < 512 && rows < 512;
+    return fast ? 27 + matrices * (11 + rows / 2 * (6 + 3 * (columns / 2 - 1)))
+                : 13 + matrices * (8 + columns * (5 + rows * 4 / 2));
+  }
+  const bool fours = rows % 4 == 0 && columns % 4 == 0;
+  if (fours && columns >= 8 && columns < 16384 && 1 + 3 * (columns / 4) < 512)
+    return 39 + matrices * (12 + rows / 4 * (15 + 4 * (columns / 4 - 2)));
+  if (fours && columns == 4 && rows == 4) return 34 + 15 * matrices;
+  if (fours && columns == 4 && rows > 4 && 1 + 3 * (rows / 4) < 512)
+    return 30 + matrices * (17 + 20 + 4 * (rows / 4 - 2));
+  return 15 + matrices * (8 + columns * (5 + rows * 5 / 2));
+}
+
 /// A matrix of any size in each row.
 template <class T>
 class Transpose2D : public poplar::Vertex {
@@ -91,6 +109,9 @@ class Transpose2D : public poplar::Vertex {
   bool compute() {
     return ofAll(src.size(),
                  [&](unsigned i) { transposed(src[i], dst[i], 0, numSrcRows, numSrcColumns); });
+  }
+  std::uint64_t getCycleEstimate() const {
+    return transpose2DCycles<T>(dst.size(), numSrcRows, numSrcColumns);
   }
 };
 template <class T>

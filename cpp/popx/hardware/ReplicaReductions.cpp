@@ -3,6 +3,8 @@
 
 #include "poplar/exceptions.hpp"
 #include "popops/Cast.hpp"
+#include "popops/Zero.hpp"
+#include "poputil/TileMapping.hpp"
 #include "popx/ReplicaGroups.hpp"
 #include "popx/hardware/MapOne.hpp"
 #include "popx/hardware/Replicas.hpp"
@@ -159,6 +161,22 @@ Tensor ownPart(Replicas& replicas, const Tensor& parts, const ReplicaGroups& gro
   return replicas.chosen(parts, placesOf(groups, replicas.count()));
 }
 
+/// What gcl scatters as the whole of `data`: where a replica has several IPUs, it scatters the
+/// elements on each of them on their own. A copy whose rows are the parts, padded with zeros, has
+/// the same elements of every part on a tile.
+Tensor scatterable(Graph& graph, const Tensor& data, std::size_t parts, Sequence& prog,
+                   const DebugContext& debug) {
+  const std::size_t n = data.numElements(), share = (n + parts - 1) / parts;
+  if (graph.getTarget().getNumIPUs() == 1 || n == 0) return data;
+  const Tensor columns = graph.addVariable(data.elementType(), {share, parts}, debug);
+  const auto grain = static_cast<unsigned>(parts);
+  poputil::mapTensorLinearly(graph, columns, grain, grain);
+  const Tensor rows = columns.transpose().flatten();
+  prog.add(poplar::program::Copy(data.flatten(), rows.slice(0, n), false, debug));
+  if (n < rows.numElements()) popops::zero(graph, rows.slice(n, rows.numElements()), prog, debug);
+  return rows;
+}
+
 }  // namespace
 
 Tensors allReduce(Graph& graph, const Tensors& datas, CollectiveOperator op,
@@ -190,13 +208,14 @@ Tensors reduceScatter(Graph& graph, const Tensors& datas, CollectiveOperator op,
   Tensors results;
   for (const Tensor& data : datas) {
     checkOperator(kWhere, op, data.elementType());
+    const std::size_t p = groups[0].size(), share = (data.numElements() + p - 1) / p;
     if (group && isOfGcl(op, data.elementType())) {
+      const Tensor whole = scatterable(graph, data, p, prog, {debugContext, "scatterable"});
       results.push_back(
-          gcl::reduceScatterCrossReplica(graph, data, op, prog, *group, debugContext, options));
+          gcl::reduceScatterCrossReplica(graph, whole, op, prog, *group, debugContext, options));
       continue;
     }
     Combination combination(graph, op, groups, prog, {debugContext, "reduceScatter"});
-    const std::size_t p = groups[0].size(), share = (data.numElements() + p - 1) / p;
     Tensor whole = combination.of(data);
     if (p * share > whole.numElements()) {
       const auto beyond = static_cast<unsigned>(p * share - whole.numElements());

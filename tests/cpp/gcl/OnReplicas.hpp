@@ -19,9 +19,11 @@ struct OnReplicas {
   std::vector<std::vector<Bytes>> inputs;   // [input][replica]
   std::vector<std::vector<Bytes>> outputs;  // [output][replica]
 
-  explicit OnReplicas(unsigned n, unsigned tiles = 1472)
+  /// `tiles` of each of a replica's `ipus`.
+  explicit OnReplicas(unsigned n, unsigned tiles = 1472, unsigned ipus = 1)
       : num_replicas(n),
-        graph(poplar::Target::createIPUTarget(n, tiles, "gc200"), poplar::replication_factor(n)) {
+        graph(poplar::Target::createIPUTarget(n * ipus, tiles, "gc200"),
+              poplar::replication_factor(n)) {
     options.signature.num_replicas = n;
   }
 

@@ -24,8 +24,10 @@ const Groups kEqual[] = {{{0, 1, 2, 3, 4, 5}},          {{5, 3, 1, 0, 2, 4}},
 const Groups kUneven[] = {{{3, 0, 5}, {4}, {2, 1}}, {{1, 2, 3, 4}, {5, 0}}};
 
 struct Pair {
-  OnReplicas d{kReplicas, 16};
+  OnReplicas d;
   std::vector<std::string> names;
+
+  explicit Pair(unsigned ipus = 1) : d(kReplicas, 16, ipus) {}
 
   /// Any bits that are numbers, on each replica others.
   Tensor input(poplar::Type type, const std::vector<std::size_t>& shape) {
@@ -113,6 +115,18 @@ TEST(reductions_of_groups) {
   for (const auto type : {poplar::FLOAT, poplar::HALF, poplar::INT, poplar::SHORT, poplar::BOOL}) {
     for (const Groups& groups : kEqual) reduces(type, groups, true);
     for (const Groups& groups : kUneven) reduces(type, groups, false);
+  }
+}
+
+TEST(parts_are_the_same_whatever_ipus_the_data_is_on) {
+  for (const Groups& groups : kEqual) {
+    Pair pair(2);
+    const Tensor t = pair.input(poplar::FLOAT, {37});  // of 32 tiles on two IPUs
+    for (const auto op : {CollectiveOperator::ADD, CollectiveOperator::MUL})
+      pair.add("scattered",
+               gcl::groups::reduceScatter(pair.d.graph, {t}, op, groups, pair.d.prog)[0],
+               popx::reduceScatter(pair.d.graph, {t}, op, groups, pair.d.prog)[0]);
+    pair.check();
   }
 }
 

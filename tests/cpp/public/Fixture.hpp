@@ -1,4 +1,5 @@
 #pragma once
+#include <poplar/CycleCount.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
@@ -48,6 +49,14 @@ struct Fixture {
     poplar::Engine engine(graph, prog);
     engine.loadAndRun(device);
     return read<T>(engine, "result", t.numElements());
+  }
+  /// Cycles of a program on tile 0 as the program counts them.
+  std::uint64_t cyclesOf(poplar::program::Sequence& timed) {
+    const auto count = poplar::cycleCount(graph, timed, 0, poplar::SyncType::INTERNAL);
+    graph.createHostRead("count", count);
+    poplar::Engine engine(graph, timed);
+    engine.loadAndRun(device);
+    return read<std::uint64_t>(engine, "count", 1)[0];
   }
 };
 

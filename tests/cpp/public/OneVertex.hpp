@@ -1,4 +1,5 @@
 #pragma once
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,9 @@ struct OneVertex : Fixture {
   poplar::ComputeSet cs = graph.addComputeSet("vertex");
   poplar::VertexRef v;
 
-  explicit OneVertex(const std::string& type) : v(graph.addVertex(cs, type)) {
+  /// `codelets`: the source that has the type, where it is none of a library's.
+  explicit OneVertex(const std::string& type, const char* codelets = "")
+      : v((add(codelets), graph.addVertex(cs, type))) {
     graph.setTileMapping(v, 0);
   }
   template <class T>
@@ -23,5 +26,16 @@ struct OneVertex : Fixture {
   std::vector<T> result(const poplar::Tensor& t) {
     prog = poplar::program::Sequence({poplar::program::Execute(cs)});
     return run<T>(t);
+  }
+  /// Of tile 0, as the program counts them.
+  std::uint64_t cycles() {
+    poplar::program::Sequence timed({poplar::program::Execute(cs)});
+    return cyclesOf(timed);
+  }
+
+ private:
+  void add(const char* codelets) {
+    std::istringstream source(codelets);
+    if (*codelets != '\0') graph.addCodelets(source);
   }
 };

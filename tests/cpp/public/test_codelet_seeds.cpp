@@ -198,3 +198,38 @@ TEST(a_virtual_graph_has_the_seeds_of_its_tiles) {
   const Words found = d.run<unsigned>(of_part);
   CHECK(std::equal(found.begin(), found.end(), given.begin() + 2 * kWorkers * 4));
 }
+
+TEST(replicas_within_a_program_draw_from_their_own_seeds) {
+  constexpr unsigned kParts = 2, kOwn = kTiles / kParts;
+  Drawing d;
+  Graph part = d.graph.createReplicatedGraph(kParts);
+  const Tensor seeds = part.addVariable(UNSIGNED_INT, {kOwn, kWorkers, 4});
+  part.setTileMapping(seeds, 0);
+  part.createHostRead("first", getHwSeeds(part, d.prog));
+  setHwSeeds(part, seeds, d.prog);
+  const Tensor out = part.addVariable(UNSIGNED_INT, {kOwn, kWorkers, kDraws});
+  const ComputeSet cs = part.addComputeSet();
+  for (unsigned tile = 0; tile < kOwn; ++tile) {
+    part.setTileMapping(out[tile], tile);
+    part.setTileMapping(part.addVertex(cs, "DrawAll", {{"out", out[tile].flatten()}}), tile);
+  }
+  d.prog.add(Execute(cs));
+  part.createHostWrite("seeds", seeds);
+  part.createHostRead("out", out);
+  part.createHostRead("left", getHwSeeds(part, d.prog));
+  Engine engine(d.graph, d.prog);
+  engine.load(d.device);
+  const Words given = counted();
+  engine.writeTensor("seeds", given.data(), given.data() + given.size());
+  engine.run();
+  Words found(kTiles * kWorkers * kDraws), left(given.size()), first(given.size());
+  engine.readTensor("first", first.data(), first.data() + first.size());
+  CHECK_EQ(std::set<unsigned>(first.begin(), first.end()).size(), first.size() / kParts);
+  engine.readTensor("out", found.data(), found.data() + found.size());
+  engine.readTensor("left", left.data(), left.data() + left.size());
+  for (unsigned w = 0; w < kTiles * kWorkers; ++w) {
+    Generator expected(given.data() + std::size_t{w} * 4);
+    for (unsigned i = 0; i < kDraws; ++i) CHECK_EQ(found[w * kDraws + i], expected.next());
+    for (unsigned i = 0; i < 4; ++i) CHECK_EQ(left[w * 4 + i], expected.words()[i]);
+  }
+}

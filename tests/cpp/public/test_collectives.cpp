@@ -159,6 +159,39 @@ TEST(collectives_of_replicas_have_their_names_of_sdk_2) {
   CHECK_EQ(got("product", 32)[24], 12.0f);
 }
 
+TEST(each_ipu_of_a_replica_is_scattered_on_its_own) {
+  const auto device = Fixture::modelOf(2, 4);
+  Graph graph(device.getTarget(), replication_factor(2));
+  program::Sequence prog;
+  const auto add = CollectiveOperator::ADD;
+  const auto data = graph.addVariable(FLOAT, {6});
+  graph.setTileMapping(data.slice(0, 2), 0);  // 0, 1 and 5 on the first IPU
+  graph.setTileMapping(data.slice(2, 5), 3);
+  graph.setTileMapping(data.slice(5, 6), 1);
+  const auto part = gcl::reduceScatterCrossReplica(graph, data, add, prog);
+  const auto both =
+      gcl::reduceScatterCrossReplica(graph, std::vector<Tensor>{data, data}, add, prog);
+  const auto out = graph.addVariable(FLOAT, {4}, VariableMappingMethod::LINEAR);
+  gcl::reduceScatterToDestinationCrossReplica(graph, data, out, add, prog);
+  const auto old = popops::replicatedReduceScatter(graph, data, popops::Operation::ADD, prog);
+  for (const auto& t : {part, old}) {
+    CHECK_EQ(t.numElements(), 4U);  // of 3 elements two, on each IPU
+    CHECK_EQ(ipuOf(graph, t.slice(0, 2)), 0U);
+    CHECK_EQ(ipuOf(graph, t.slice(2, 4)), 1U);
+  }
+  graph.createHostWrite("data", data);
+  graph.createHostRead("parts", concat({part, both[1], out, old}));
+  Engine engine(graph, prog);
+  engine.load(device);
+  std::vector<float> values(12), parts(32);
+  for (std::size_t i = 0; i < 12; ++i) values[i] = static_cast<float>(i < 6 ? i + 1 : 10 * (i - 5));
+  engine.writeTensor("data", values.data(), values.data() + 12);
+  engine.run();
+  engine.readTensor("parts", parts.data(), parts.data() + 32);
+  const std::vector<float> expected[] = {{11, 22, 33, 44}, {66, 0, 55, 0}};
+  for (std::size_t i = 0; i < 32; ++i) CHECK_EQ(parts[i], expected[i / 16][i % 4]);
+}
+
 TEST(options_of_gcl_are_those_of_its_versions) {
   const auto device = Fixture::modelOf(2, 4);
   Graph graph(device.getTarget(), replication_factor(4));

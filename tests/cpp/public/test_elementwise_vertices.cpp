@@ -1,5 +1,4 @@
 #include <cmath>
-#include <poplar/CycleCount.hpp>
 #include <popnn/NonLinearity.hpp>
 #include <popnn/NonLinearityDefUtil.hpp>
 #include <popops/Cast.hpp>
@@ -121,31 +120,19 @@ TEST(operations_that_a_type_lacks_are_told) {
   CHECK_THROWS(OneVertex("popops::UnaryOp7D<float>"), "popops::UnaryOp7D<float>");
 }
 
-/// Cycles of a program on tile 0 as the program counts them.
-std::uint64_t cyclesOf(Fixture& f, Sequence& timed) {
-  const Tensor count = cycleCount(f.graph, timed, 0, SyncType::INTERNAL);
-  f.graph.createHostRead("count", count);
-  Engine engine(f.graph, timed);
-  engine.loadAndRun(f.device);
-  std::uint64_t cycles = 0;
-  engine.readTensor("count", &cycles, &cycles + 1);
-  return cycles;
-}
-
 TEST(vertices_take_the_cycles_of_the_library) {
   const auto by_name = [](BinaryOpType op, Type type, unsigned n) {
     OneVertex f(templateVertex("popops::BinaryOp1DInPlace", op, type));
     f.graph.connect(f.v["in1Out"], valuesOn(f, Floats(n, 1), type));
     f.graph.connect(f.v["in2"], valuesOn(f, Floats(n, 1), type));
-    Sequence timed({Execute(f.cs)});
-    return cyclesOf(f, timed);
+    return f.cycles();
   };
   const auto by_function = [](BinaryOpType op, Type type, unsigned n) {
     Fixture f;
     Sequence timed;
     popops::mapInPlace(f.graph, op, valuesOn(f, Floats(n, 1), type),
                        valuesOn(f, Floats(n, 1), type), timed);
-    return cyclesOf(f, timed);
+    return f.cyclesOf(timed);
   };
   for (const auto type : {FLOAT, HALF, INT}) {
     for (const auto op : {BinaryOpType::ADD, BinaryOpType::DIVIDE})
@@ -168,6 +155,23 @@ TEST(casts_truncate_and_saturate) {
   g.graph.connect(g.v["dst"], out);
   g.graph.setInitialValue(g.v["numElems"], 4);
   CHECK(g.result<int>(out) == (std::vector<int>{1, -1, 2147483647, 0}));
+}
+
+TEST(casts_of_sdk_2_have_their_workers_packed) {
+  constexpr unsigned n = 33;  // nine times four elements: three workers have eight, one less three
+  OneVertex f(templateVertex("popops::CastSupervisor", FLOAT, INT));
+  Floats values;
+  std::vector<int> expected;
+  for (unsigned i = 0; i < n; ++i) {
+    values.push_back(static_cast<float>(i) + 0.5F);
+    expected.push_back(static_cast<int>(i));
+  }
+  expected.push_back(-1);
+  const Tensor out = f.onTile<int>({n + 1}, std::vector<int>(n + 1, -1));
+  f.graph.connect(f.v["src"], f.onTile<float>({n}, values));
+  f.graph.connect(f.v["dst"], out);
+  f.graph.setInitialValue(f.v["partitionParams"], 8 << 9 | 3 << 6 | 5 << 3 | 3);
+  CHECK(f.result<int>(out) == expected);
 }
 
 TEST(scaled_additions_take_their_scale_as_a_number_or_a_tensor) {
