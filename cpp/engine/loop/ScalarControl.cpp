@@ -16,13 +16,16 @@ using simd::next;
 std::int64_t word(const std::byte* record, std::size_t number) {
   return reinterpret_cast<const std::int64_t*>(record)[number];
 }
+/// Several small elements are moved as one value, which may lie anywhere.
 template <class T>
 T valueAt(const std::byte* at) {
-  return *reinterpret_cast<const T*>(at);
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
 }
 template <class T>
 void setValue(std::byte* at, T value) {
-  *reinterpret_cast<T*>(at) = value;
+  std::memcpy(at, &value, sizeof value);
 }
 
 void run(const ScalarOp* op, LoopRun* state) { op->function(op, state, 0, 0.0f); }

@@ -152,9 +152,9 @@ TEST(argmax_of_halves_matches_a_loop) {
 TEST(a_body_that_does_not_commute_keeps_the_order) {
   const std::vector<pe::Expr> body{pe::Mul(at(1), at(3)), pe::Add(pe::Mul(at(2), at(3)), at(4))};
   std::mt19937 random(1);
-  for (Shape shape : {Shape{1000}, Shape{70, 9}, Shape{3, 5, 100}, Shape{200000}, Shape{2, 90000},
-                      Shape{7, 9}, Shape{3, 5, 4}, Shape{15, 64}, Shape{17, 3}, Shape{1, 1},
-                      Shape{0, 4}}) {
+  for (Shape shape :
+       {Shape{1000}, Shape{70, 9}, Shape{3, 5, 100}, Shape{200000}, Shape{2, 90000}, Shape{7, 9},
+        Shape{3, 5, 4}, Shape{15, 64}, Shape{17, 3}, Shape{1, 1}, Shape{0, 4}}) {
     for (int layout = 0; layout < 3; ++layout) {
       const bool keep_last = shape.size() > 1;
       const std::int64_t lanes = keep_last ? shape.back() : 1;
