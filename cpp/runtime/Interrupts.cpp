@@ -17,23 +17,33 @@ struct sigaction previous;  // written before `handle` is installed
 /// that has its number since then has no listener: its handler does nothing.
 std::array<std::atomic<pid_t>, 1000> listeners;
 
-// Async-signal-safe: atomic operations, system calls and the handler that was there.
+std::atomic<void (*)()> relayed{nullptr};
+
+// Async-signal-safe: note() and the handler that was there.
 void handle(int signal, siginfo_t* info, void* context) {
-  num_interrupts.fetch_add(1, std::memory_order_relaxed);
+  interrupts::note();
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else {
     previous.sa_handler(signal);
   }
-  const int error = errno;
-  for (const auto& listener : listeners) {
-    const pid_t thread = listener.load(std::memory_order_relaxed);
-    if (thread != 0) syscall(SYS_tgkill, getpid(), thread, interrupts::kListenerSignal);
-  }
-  errno = error;
 }
 
 }  // namespace
+
+// Atomic operations and system calls.
+void interrupts::note() {
+  num_interrupts.fetch_add(1, std::memory_order_relaxed);
+  const int error = errno;
+  for (const auto& listener : listeners) {
+    const pid_t thread = listener.load(std::memory_order_relaxed);
+    if (thread != 0) syscall(SYS_tgkill, getpid(), thread, kListenerSignal);
+  }
+  errno = error;
+  if (auto* const other = relayed.load()) other();
+}
+
+void interrupts::relay(void (*other)()) { relayed.store(other); }
 
 void interrupts::watch() {
   static std::mutex mutex;

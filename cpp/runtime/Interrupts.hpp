@@ -13,6 +13,11 @@ namespace interrupts {
 
 /// From now on counts SIGINT, then calls the handler that is installed. Does nothing where none is.
 void watch();
+/// Counts one more, as watch() does at each: async-signal-safe.
+void note();
+/// At each that is counted from now on calls `other`, too, which is async-signal-safe: note() of a
+/// library that has its own listeners.
+void relay(void (*other)());
 /// How many came since the process began.
 std::uint64_t count();
 

@@ -248,51 +248,8 @@ def test_without_the_extension_jax_goes_on(monkeypatch, caplog):
     assert "make build" in caplog.text
 
 
-ENDLESS = """
-#include <poplar/Vertex.hpp>
-struct Endless : poplar::Vertex {
-  poplar::InOut<poplar::Vector<float>> x;
-  bool compute() {
-    volatile float* first = &x[0];
-    while (*first != 0.0f) {}
-    return true;
-  }
-};
-"""
-
-
 @pytest.mark.parametrize("tiles", [1, 8])
-def test_ctrl_c_ends_a_codelet_that_does_not(run_python, tmp_path: Path, tiles: int):
-    script = tmp_path / "endless.py"
-    script.write_text(
-        "import os, signal, threading, time, json\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        + HEADER
-        + "import ipujax as ipu\n"
-        f"vertex = ipu.tile.create_vertex('Endless', source={ENDLESS!r}, inputs=['x'],\n"
-        "    in_place=['x'], cycles=lambda x: 10)\n"
-        "@jax.jit\n"
-        "def program(x):\n"
-        f"    x = ipu.tile.put_sharded(x, tiles=range({tiles}))\n"
-        "    return ipu.tile.map(vertex, x).array\n"
-        f"zeros, ones = np.zeros(({tiles}, 2)), np.ones(({tiles}, 2))\n"
-        "jax.block_until_ready(program(zeros))\n"
-        "def interrupt():\n"
-        "    time.sleep(0.5)\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "outcomes = []\n"
-        "for _ in range(2):\n"
-        "    threading.Thread(target=interrupt, daemon=True).start()\n"
-        "    begin = time.monotonic()\n"
-        "    try:\n"
-        "        jax.block_until_ready(program(ones))\n"
-        "        outcomes.append('finished')\n"
-        "    except KeyboardInterrupt:\n"
-        "        outcomes.append('interrupted')\n"
-        "    assert time.monotonic() - begin < 20\n"
-        "    after = np.asarray(program(zeros)).ravel().tolist()\n"
-        "print(json.dumps([outcomes, after]))\n"
-    )
-    run = run_python(script, timeout=120)
+def test_ctrl_c_ends_a_codelet_that_does_not(run_python, tiles: int):
+    run = run_python("-m", "tests.endless_codelet", str(tiles), timeout=120)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout.splitlines()[-1]) == [["interrupted"] * 2, [0.0] * 2 * tiles]

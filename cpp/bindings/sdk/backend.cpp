@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backends/poplar/Container.hpp"
+#include "backends/poplar/Interrupts.hpp"
 #include "backends/poplar/Machines.hpp"
 #include "poputil/TileMapping.hpp"
 #include "popx/Map.hpp"
@@ -184,6 +185,7 @@ void backend::fill(Graph& graph, const Tensor& t, Sequence& prog, const popx::ex
 }
 
 void backend::bind(py::module_& m) {
+  sdk::relayInterrupts();
   auto poplar = submodule(m, "poplar");
   poplar.def("machineNames", &machineNames);
   poplar.def("createTarget", &createTarget, "machine"_a, "num_ipus"_a, "tiles_per_ipu"_a = 0,

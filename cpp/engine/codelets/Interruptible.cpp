@@ -117,3 +117,9 @@ Interruptible::~Interruptible() {
 void Interruptible::left() { watched.number = watched.number + watched.number % 2; }
 
 }  // namespace ipujax::engine
+
+/// Visible in libpoplar.so: for an extension that is built against it and handles Ctrl-C in its own
+/// copy of runtime::interrupts, see cpp/backends/poplar/Interrupts.cpp.
+extern "C" __attribute__((visibility("default"))) void ipujax_model_note_interrupt() {
+  ipujax::runtime::interrupts::note();
+}

@@ -1,0 +1,15 @@
+#include "backends/poplar/Interrupts.hpp"
+
+#include "runtime/Interrupts.hpp"
+
+/// Of the model's libpoplar.so alone.
+extern "C" __attribute__((weak)) void ipujax_model_note_interrupt();
+
+namespace ipujax::poplar_backend {
+
+void relayInterrupts() {
+  if (ipujax_model_note_interrupt != nullptr)
+    runtime::interrupts::relay(&ipujax_model_note_interrupt);
+}
+
+}  // namespace ipujax::poplar_backend
