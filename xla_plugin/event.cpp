@@ -60,7 +60,7 @@ void Event::waitAtMost(std::chrono::milliseconds limit) const {
 namespace {
 
 void destroy(PJRT_Event_Destroy_Args& args) {
-  if (args.event) Ref<Event>::attach(static_cast<Event*>(args.event));
+  if (args.event) event::takeBack(args.event);
 }
 
 void isReady(PJRT_Event_IsReady_Args& args) { args.is_ready = object<Event>(args.event).isReady(); }
@@ -101,6 +101,8 @@ void set(PJRT_Event_Set_Args& args) {
 }  // namespace
 
 PJRT_Event* event::give(Ref<Event> event) { return event.detach(); }
+
+void event::takeBack(PJRT_Event* event) { Ref<Event>::attach(static_cast<Event*>(event)); }
 
 void event::bind(PJRT_Api& api) {
   api.PJRT_Event_Destroy = guarded<destroy>;

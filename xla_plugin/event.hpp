@@ -39,6 +39,7 @@ class Event final : public PJRT_Event, public Counted {
 
 namespace event {
 PJRT_Event* give(Ref<Event> event);  ///< the reference passes to jaxlib
+void takeBack(PJRT_Event* event);    ///< the reference that `give` passed on
 void bind(PJRT_Api& api);
 }  // namespace event
 

@@ -82,6 +82,15 @@ void LoadedExecutable::giveResults(const Launch& launch, const Ref<Event>& done,
   }
 }
 
+/// jaxlib owns nothing of a call that fails.
+void LoadedExecutable::takeResultsBack(PJRT_LoadedExecutable_Execute_Args& args) const {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    for (std::size_t i = 0; i < program_->outputs().size(); ++i)
+      adopt<Buffer>(args.output_lists[d][i]).reset();
+    if (args.device_complete_events) event::takeBack(args.device_complete_events[d]);
+  }
+}
+
 /// Every device's queue gets a launch under one lock, so that two programs over the same devices
 /// come in the same order everywhere.
 void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
@@ -127,7 +136,12 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   submit.unlock();
   runRefused(std::move(refused));
-  if (placement.callsBackShortly()) done->waitAtMost(kCallbackWait);
+  if (!placement.callsBackShortly()) return;
+  done->waitAtMost(kCallbackWait);
+  if (const auto failure = done->failure()) {
+    takeResultsBack(args);
+    throw PluginError(failure);
+  }
 }
 
 namespace {

@@ -31,6 +31,7 @@ class LoadedExecutable final : public PJRT_LoadedExecutable {
   void executeInline(Launch& launch, PJRT_LoadedExecutable_Execute_Args& args, bool nested);
   void giveResults(const Launch& launch, const Ref<Event>& done,
                    PJRT_LoadedExecutable_Execute_Args& args) const;
+  void takeResultsBack(PJRT_LoadedExecutable_Execute_Args& args) const;
 
   Client& client_;
   const std::shared_ptr<const Program> program_;

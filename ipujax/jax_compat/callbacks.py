@@ -23,7 +23,8 @@ def allow_callbacks() -> None:
     """Lowers every kind of Python callback to a custom call that carries the callback's id.
 
     `pure_callback`, `io_callback` and checkify use `emit_python_callback`, which refuses unknown
-    platforms; `debug.print` and `debug.callback` have lowering rules for named platforms only.
+    platforms, and so do lowering rules of others, by its public name in `jax.interpreters.mlir`.
+    `debug.print` and `debug.callback` have lowering rules for named platforms only.
     """
     from jax._src import callback, debugging
 
@@ -34,7 +35,7 @@ def allow_callbacks() -> None:
             return _emit_callback(ctx, function, token, *args, **kwargs)
         return others(ctx, function, token, *args, **kwargs)
 
-    callback.emit_python_callback = emit
+    callback.emit_python_callback = mlir.emit_python_callback = emit
     # Not cacheable: two uses of one callback must not share an id's lifetime.
     for primitive, rule in (
         (debugging.debug_callback_p, debugging.debug_callback_lowering),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify, io_callback
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 
 
 def shape_of(x) -> jax.ShapeDtypeStruct:
@@ -160,6 +163,28 @@ def test_jax_inside_a_callback_runs():
     np.testing.assert_allclose(f(x), np.cos(x), rtol=1e-6)
 
 
+def test_a_lowering_rule_of_a_library_may_call_back():
+    """As equinox has one, by the public name of what `pure_callback` uses."""
+    sorted_p = Primitive("sorted_on_the_host")
+    sorted_p.def_abstract_eval(lambda x: x)
+
+    def lower(ctx, x):
+        results, _, _ = mlir.emit_python_callback(
+            ctx,
+            lambda x: (np.sort(x),),
+            None,
+            [x],
+            ctx.avals_in,
+            ctx.avals_out,
+            has_side_effect=False,
+        )
+        return results
+
+    mlir.register_lowering(sorted_p, lower)
+    x = np.array([3.0, 1.0, 2.0], np.float32)
+    np.testing.assert_array_equal(jax.jit(lambda x: sorted_p.bind(x) * 10)(x), [10.0, 20.0, 30.0])
+
+
 def test_callbacks_of_dead_functions_are_let_go():
     from ipujax import host_callbacks
 
@@ -182,6 +207,11 @@ def _fail(_):
     raise ValueError("no number")
 
 
+def _fail_late(x):
+    time.sleep(0.3)  # calls wait for short callbacks only
+    _fail(x)
+
+
 def _ordered(function):
     shape = jax.ShapeDtypeStruct((), np.float32)
     return jax.jit(lambda x: io_callback(function, shape, x, ordered=True))
@@ -189,20 +219,35 @@ def _ordered(function):
 
 def test_a_failed_ordered_callback_does_not_fail_the_next_program():
     with pytest.raises(jax.errors.JaxRuntimeError, match="no number"):
-        jax.block_until_ready(_ordered(_fail)(1.0))
+        jax.block_until_ready(_ordered(_fail_late)(1.0))
     assert _ordered(lambda x: x + 1)(1.0) == 2.0
     jax.effects_barrier()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_short_callback_fails_in_the_call_and_nowhere_else(ordered):
+    """As on JAX's CPU backend: `error_if` of equinox and its users rely on it."""
+    f = jax.jit(lambda x: io_callback(_fail, shape_of(x), x, ordered=ordered) + 1)
+    x = jax.device_put(np.ones(1000, np.float32))
+
+    def call() -> int:
+        with pytest.raises(jax.errors.JaxRuntimeError, match="no number"):
+            f(x)
+        jax.effects_barrier()
+        return jax.devices()[0].memory_stats()["bytes_in_use"]
+
+    assert call() >= call() == call()
+
+
 def test_a_barrier_tells_of_a_failed_callback_once():
-    jax.jit(lambda x: io_callback(_fail, None, x, ordered=True))(1.0)
+    jax.jit(lambda x: io_callback(_fail_late, None, x, ordered=True))(1.0)
     with pytest.raises(jax.errors.JaxRuntimeError, match="no number"):
         jax.effects_barrier()
     jax.effects_barrier()
 
 
 def test_an_unseen_failure_is_logged(caplog):
-    jax.jit(lambda x: io_callback(_fail, None, x, ordered=True))(1.0)
+    jax.jit(lambda x: io_callback(_fail_late, None, x, ordered=True))(1.0)
     with caplog.at_level("WARNING", "ipujax"):
         assert _ordered(lambda x: x + 1)(1.0) == 2.0
     assert "an earlier program with ordered effects failed" in caplog.text

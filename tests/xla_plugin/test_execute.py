@@ -34,6 +34,7 @@ def slow_add_one(x):
 @jax.jit
 def failing(x):
     def fail(value):
+        time.sleep(0.3)  # a failure that comes sooner is an error of the call
         raise ValueError("no such luck")
 
     return jax.pure_callback(fail, jax.ShapeDtypeStruct(x.shape, x.dtype), x)

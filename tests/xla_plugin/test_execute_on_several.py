@@ -103,6 +103,7 @@ def test_a_donated_array_given_twice_is_refused(x):
 def test_a_failure_of_one_replica_is_the_failure_of_all_and_no_further(devices, x):
     def fail_on_two(value):
         if value[0] == 4:
+            time.sleep(0.3)  # a failure that comes sooner is an error of the call
             raise ValueError("no such luck")
         return value
 
