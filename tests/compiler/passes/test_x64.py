@@ -278,7 +278,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 30, 37, 256, 1009, 4096])
+@pytest.mark.parametrize("length", [1, 30, 67, 4096])
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_emulated_transforms_are_in_float64(name, length):
     x = np.random.default_rng(length).standard_normal((4, length))
