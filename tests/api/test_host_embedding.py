@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 import weakref
 from typing import Any
 
@@ -359,10 +360,23 @@ def test_a_step_that_fails_after_its_update_changes_nothing() -> None:
 
 
 def test_results_of_a_failed_step_do_not_reach_the_table() -> None:
-    """The next step is dispatched with the failed one's token, and does not run."""
+    """The next step is dispatched with the failed one's token, and does not run.
+
+    A callback that fails at once is an error of the call, so this one fails late.
+    """
     table = new_table()
     step = jax.jit(step_of(table, clip_indices=False))
-    token, _ = step(table.token(), np.full(6, ROWS, np.int32))
+
+    def late(ids: np.ndarray) -> np.ndarray:
+        time.sleep(0.3)
+        return ids
+
+    @jax.jit
+    def late_step(token: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+        ids = jax.pure_callback(late, jax.typeof(ids), ids)
+        return step_of(table, clip_indices=False)(token, ids)
+
+    token, _ = late_step(table.token(), np.full(6, ROWS, np.int32))
     shown = fails(lambda: step(token, IDS[0]))
     assert "[HostEmbedding.lookup] needs indices from 0 to 39; got 40" in shown
     assert float(table.token()) == 0
