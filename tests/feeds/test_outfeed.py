@@ -89,7 +89,13 @@ def test_results_come_while_the_program_runs():
 
 
 def test_items_raise_the_programs_error_after_what_came_before():
-    infeed, outfeed = ipu.Infeed([np.float32(5)]), ipu.Outfeed()
+    """An error that is known while the call waits for short callbacks is one of the call."""
+
+    def one_batch():
+        yield np.float32(5)
+        time.sleep(0.3)
+
+    infeed, outfeed = ipu.Infeed(one_batch), ipu.Outfeed()
     program = jax.jit(
         lambda: ipu.repeat(2, lambda c, b: (c + b, b), 0.0, infeed=infeed, outfeed=outfeed)
     )

@@ -49,6 +49,7 @@ bool isOnePiece(const Row& row, Outside outside, bool stores) {
 std::optional<Row> findRow(const Image& image, std::uint64_t number, bool stores) {
   const StepDesc& step = image.steps[number];
   if (step.operands.size() != 3) return std::nullopt;
+  if (step.attributes.integers("map").empty()) return std::nullopt;  // always the same row
   Row row{step, number, {}, sizeOf(step.operands[0].type)};
   if (!isOnePiece(row, outsideOf(step.attributes), stores)) return std::nullopt;
   if (row.indices().numElements() != static_cast<std::int64_t>(row.integers("map").size()))
