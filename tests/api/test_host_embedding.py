@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import time
 import weakref
 from typing import Any
 
@@ -333,54 +332,6 @@ def fails(call: Any, *arguments: Any) -> str:
     with contextlib.suppress(jax.errors.JaxRuntimeError):  # of the update's effect
         jax.effects_barrier()
     return str(caught.value)
-
-
-def test_a_step_that_fails_after_its_update_changes_nothing() -> None:
-    table = new_table()
-    is_broken = [True]
-
-    def maybe(x: np.ndarray) -> np.ndarray:
-        if is_broken[0]:
-            raise ValueError("broken")
-        return x
-
-    @jax.jit
-    def step(token: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
-        token, loss = step_of(table)(token, ids)
-        raised = jax.pure_callback(maybe, jax.ShapeDtypeStruct((), jnp.float32), token)
-        return raised, loss
-
-    old = table.token()
-    assert "broken" in fails(step, old, IDS[0])
-    is_broken[0] = False
-    check(table, old, START)
-    token = table.rewind(old)
-    token, _ = step(token, IDS[0])
-    check(table, token, trained(START, IDS[0]))
-
-
-def test_results_of_a_failed_step_do_not_reach_the_table() -> None:
-    """The next step is dispatched with the failed one's token, and does not run.
-
-    A callback that fails at once is an error of the call, so this one fails late.
-    """
-    table = new_table()
-    step = jax.jit(step_of(table, clip_indices=False))
-
-    def late(ids: np.ndarray) -> np.ndarray:
-        time.sleep(0.3)
-        return ids
-
-    @jax.jit
-    def late_step(token: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
-        ids = jax.pure_callback(late, jax.typeof(ids), ids)
-        return step_of(table, clip_indices=False)(token, ids)
-
-    token, _ = late_step(table.token(), np.full(6, ROWS, np.int32))
-    shown = fails(lambda: step(token, IDS[0]))
-    assert "[HostEmbedding.lookup] needs indices from 0 to 39; got 40" in shown
-    assert float(table.token()) == 0
-    check(table, 0, START)
 
 
 def test_an_old_token_is_an_error(platform) -> None:

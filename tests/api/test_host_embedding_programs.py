@@ -1,7 +1,8 @@
-"""Programs of several steps that fail, and pipelines on several IPUs, with tables on the host."""
+"""Steps and programs that fail, and pipelines on several IPUs, with tables on the host."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import jax
@@ -86,3 +87,51 @@ def test_a_program_of_several_steps_that_fails_is_taken_back(name: str) -> None:
 def test_rewind_steps_are_a_number(steps: Any) -> None:
     with pytest.raises(ConfigError, match=f"rewind_steps of at least 0; got {steps}"):
         t.new_table(rewind_steps=steps)
+
+
+def test_a_step_that_fails_after_its_update_changes_nothing() -> None:
+    table = t.new_table()
+    is_broken = [True]
+
+    def maybe(x: np.ndarray) -> np.ndarray:
+        if is_broken[0]:
+            raise ValueError("broken")
+        return x
+
+    @jax.jit
+    def step(token: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+        token, loss = t.step_of(table)(token, ids)
+        raised = jax.pure_callback(maybe, jax.ShapeDtypeStruct((), jnp.float32), token)
+        return raised, loss
+
+    old = table.token()
+    assert "broken" in t.fails(step, old, t.IDS[0])
+    is_broken[0] = False
+    t.check(table, old, t.START)
+    token = table.rewind(old)
+    token, _ = step(token, t.IDS[0])
+    t.check(table, token, t.trained(t.START, t.IDS[0]))
+
+
+def test_results_of_a_failed_step_do_not_reach_the_table() -> None:
+    """The next step is dispatched with the failed one's token, and does not run.
+
+    A callback that fails at once is an error of the call, so this one fails late.
+    """
+    table = t.new_table()
+    step = jax.jit(t.step_of(table, clip_indices=False))
+
+    def late(ids: np.ndarray) -> np.ndarray:
+        time.sleep(0.3)
+        return ids
+
+    @jax.jit
+    def late_step(token: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+        ids = jax.pure_callback(late, jax.typeof(ids), ids)
+        return t.step_of(table, clip_indices=False)(token, ids)
+
+    token, _ = late_step(table.token(), np.full(6, t.ROWS, np.int32))
+    shown = t.fails(lambda: step(token, t.IDS[0]))
+    assert "[HostEmbedding.lookup] needs indices from 0 to 39; got 40" in shown
+    assert float(table.token()) == 0
+    t.check(table, 0, t.START)
