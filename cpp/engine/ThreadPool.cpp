@@ -49,27 +49,35 @@ void pause() {
 #endif
 }
 
-/// One parallelFor: chunks are handed out by `next`; each chunk's bounds do not depend on who runs
-/// it.
+/// One parallelFor. Chunks become smaller towards the end, so that all threads end at about the
+/// same time; each chunk's bounds do not depend on who runs it.
 struct Job {
   RangeFn fn;
   std::int64_t n;
-  std::int64_t chunk;
+  std::int64_t grain;
+  std::int64_t share;  ///< a chunk is this part of what is left
   std::atomic<std::int64_t> next{0};
   std::exception_ptr error{};
   std::mutex error_mutex{};
 
+  std::int64_t endOf(std::int64_t begin) const {
+    const std::int64_t left = n - begin;
+    return begin + std::min(left, std::max(grain, (left + share - 1) / share));
+  }
+
   void work() {
     inside_parallel = true;
-    for (;;) {
-      const std::int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= n) break;
+    std::int64_t begin = next.load(std::memory_order_relaxed);
+    while (begin < n) {
+      const std::int64_t end = endOf(begin);
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
       try {
-        fn(begin, std::min(begin + chunk, n));
+        fn(begin, end);
       } catch (...) {
         const std::lock_guard lock(error_mutex);
         if (!error) error = std::current_exception();
       }
+      begin = next.load(std::memory_order_relaxed);
     }
     inside_parallel = false;
   }
@@ -151,8 +159,7 @@ void ThreadPool::parallelFor(std::int64_t n, std::int64_t grain, RangeFn fn) {
     fn(0, n);
     return;
   }
-  const std::int64_t parts = 4 * numThreads();
-  Job job{fn, n, std::max(grain, (n + parts - 1) / parts)};
+  Job job{fn, n, grain, 2 * numThreads()};
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->job = &job;

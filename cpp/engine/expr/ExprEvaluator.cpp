@@ -49,23 +49,24 @@ constexpr std::size_t kAllKeptBytes = simd::kMostKept * simd::kKeptBytes;
 
 /// Where a chain's memory lies, by number.
 void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
-                std::byte** memory) {
+                simd::ChainMemory& memory) {
   for (std::size_t i = 0; i < chain.memory.size(); ++i) {
     const Chain::Memory& m = chain.memory[i];
-    memory[i] = m.kept >= 0 ? kept + static_cast<std::size_t>(m.kept) * simd::kKeptBytes
-                            : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
+    memory.keeps = memory.keeps || m.kept >= 0;
+    memory.at[i] = m.kept >= 0 ? kept + static_cast<std::size_t>(m.kept) * simd::kKeptBytes
+                               : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
   }
 }
 
 }  // namespace
 
 void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
-  std::byte* memory[kMostChainMemory];
+  simd::ChainMemory memory;
   alignas(kLine) std::byte kept[kAllKeptBytes];
   const std::size_t num_memory = chain.memory.size();
   findMemory(chain, bases, kept, memory);
   const auto runLinks = [&](std::int64_t elements) {
-    simd::runChain(chain.links.data(), memory, chain.steps.data(), num_memory, elements);
+    simd::runChain(chain.links.data(), memory, chain.steps, elements);
   };
   const std::int64_t lanes = simd::chainLanes();
   const std::int64_t rest = n % lanes;
@@ -73,16 +74,16 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   if (rest == 0) return;
   // The last vector: what lies outside the scratch memory is moved to where there is room for all
   // its lanes.
-  alignas(kLine) std::byte room[kMostChainMemory * kLine];
-  std::byte* outside[kMostChainMemory];
+  alignas(kLine) std::byte room[simd::kMostChainMemory * kLine];
+  std::byte* outside[simd::kMostChainMemory];
   const auto restBytes = [&](std::size_t i) {
     return static_cast<std::size_t>(rest) * chain.steps[i];
   };
   for (std::size_t i = 0; i < num_memory; ++i) {
     if (!chain.memory[i].external) continue;
-    outside[i] = memory[i];
-    memory[i] = room + i * kLine;
-    std::memcpy(memory[i], outside[i], restBytes(i));
+    outside[i] = memory.at[i];
+    memory.at[i] = room + i * kLine;
+    std::memcpy(memory.at[i], outside[i], restBytes(i));
   }
   runLinks(lanes);
   for (std::size_t i = 0; i < num_memory; ++i) {
@@ -142,23 +143,22 @@ struct ExprEvaluator::Impl : ExprPlan {
   /// Rows of n elements; moves the bases of inputs and outputs on, by `row_bytes` each.
   void runChainAlongRows(const Chain& chain, const std::byte** bases, std::int64_t n,
                          std::int64_t rows, std::span<const std::int64_t> row_bytes) const {
-    std::byte* at[kMostChainMemory];
-    std::int64_t step[kMostChainMemory];
+    simd::ChainMemory memory;
+    std::int64_t to_next[simd::kMostChainMemory];  // bytes from the end of a row to the next one
     alignas(kLine) std::byte kept[kAllKeptBytes];
     const std::size_t num_memory = chain.memory.size();
-    findMemory(chain, bases, kept, at);
+    findMemory(chain, bases, kept, memory);
     for (std::size_t i = 0; i < num_memory; ++i) {
       const Chain::Memory& m = chain.memory[i];
-      step[i] = m.kept < 0 && m.place.base < scratchBase() ? row_bytes[m.place.base] : 0;
+      const bool by_rows = m.kept < 0 && m.place.base < scratchBase();
+      to_next[i] = (by_rows ? row_bytes[m.place.base] : 0) - chain.steps[i] * n;
     }
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const auto& s : uniform_steps) execute(s, bases, 1);
       for (std::size_t i = 0; !uniform_steps.empty() && i < scratchBase(); ++i)
         bases[i] += row_bytes[i];
-      std::byte* memory[kMostChainMemory];
-      std::copy_n(at, num_memory, memory);
-      simd::runChain(chain.links.data(), memory, chain.steps.data(), num_memory, n);
-      for (std::size_t i = 0; i < num_memory; ++i) at[i] += step[i];
+      simd::runChain(chain.links.data(), memory, chain.steps, n);
+      for (std::size_t i = 0; i < num_memory; ++i) memory.at[i] += to_next[i];
     }
   }
 

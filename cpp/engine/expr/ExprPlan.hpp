@@ -25,7 +25,6 @@ enum class Kind : std::uint8_t {
   kChain
 };
 
-constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands in a byte
 
 /// Where a value lies: bytes from an input, an output, the scratch memory or the constants.
 struct Place {

@@ -6,13 +6,13 @@
 
 namespace ipujax::engine::simd {
 
-IPUJAX_DECLARE_SIMD(void runChain(const ChainLink*, std::byte**, const std::uint8_t*, std::size_t,
+IPUJAX_DECLARE_SIMD(void runChain(const ChainLink*, ChainMemory&, std::span<const std::uint8_t>,
                                   std::int64_t))
 IPUJAX_DECLARE_SIMD(std::int64_t chainLanes())
 
-void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
-              std::size_t num_memory, std::int64_t n) {
-  IPUJAX_PICK(runChain)(links, memory, steps, num_memory, n);
+void runChain(const ChainLink* links, ChainMemory& memory, std::span<const std::uint8_t> steps,
+              std::int64_t n) {
+  IPUJAX_PICK(runChain)(links, memory, steps, n);
 }
 std::int64_t chainLanes() { return IPUJAX_PICK(chainLanes)(); }
 

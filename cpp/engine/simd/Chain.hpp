@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "engine/expr/ExprOp.hpp"
 #include "engine/simd/MapOps.hpp"
@@ -114,7 +115,7 @@ enum class Source : std::uint8_t {
 };
 constexpr int kNumSources = 3;
 constexpr std::size_t kMostKept = 8;
-/// Elements between which the pointers of a chain stand still; of these, kept vectors are kept.
+/// Elements for which there is room in a kept strip.
 constexpr std::int64_t kStretch = 512;
 constexpr std::size_t kKeptBytes = kStretch * 4;
 
@@ -175,10 +176,20 @@ constexpr std::uint16_t joinedCode(std::size_t first, std::size_t second) {
 }
 constexpr std::size_t kNumLinkCodes = joinedCode(kNumJoined, 0);
 
-/// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves each of the
-/// `num_memory` pointers on by n times its `steps`, the bytes of an element or 0.
-void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
-              std::size_t num_memory, std::int64_t n);
+constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands in a byte
+/// What the operands of links number.
+struct ChainMemory {
+  std::byte* at[kMostChainMemory];
+  bool keeps = false;  ///< some of it is for kept strips
+  /// Of runChain: where each strip begins, and the elements of the stretch.
+  const ChainLink* first;
+  std::int64_t end;
+};
+
+/// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves memory on by n
+/// times its `steps`, the bytes of an element or 0.
+void runChain(const ChainLink* links, ChainMemory& memory, std::span<const std::uint8_t> steps,
+              std::int64_t n);
 std::int64_t chainLanes();  ///< elements of one vector of this CPU, at most 16
 
 }  // namespace ipujax::engine::simd

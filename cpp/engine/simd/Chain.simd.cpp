@@ -194,6 +194,14 @@ struct Operands {
   }
 };
 
+/// Whether compilers make the last call of a link a jump: then a chain goes on with the next strip
+/// by itself.
+#ifdef IPUJAX_NESTED_CALLS
+constexpr bool kJumps = false;
+#else
+constexpr bool kJumps = true;
+#endif
+
 /// Links over strips of sizeof...(kIndex) vectors: functions that take the accumulator as
 /// arguments, change it, and call the next link as the last thing they do. Eight vectors are passed
 /// in registers, and optimizing compilers make such a call a jump, so that the accumulator never
@@ -204,18 +212,18 @@ struct Strip {
   template <int>
   using Vector = Float;
   struct Code {
-    void (*run)(const ChainLink*, const Code* codes, std::byte* const* memory, std::int64_t at,
+    void (*run)(const ChainLink*, const Code* codes, const ChainMemory* memory, std::int64_t at,
                 Vector<kIndex>...);
   };
   /// F: what the link does to vector i of the accumulator. Form 1 stores, 2 loads, 3 does both;
   /// kTested is whatever the link says, for narrow strips, which need not be as fast.
   static constexpr int kTested = 4;
   template <class F, int kForm>
-  static void run(const ChainLink* link, const Code* codes, std::byte* const* memory,
+  static void run(const ChainLink* link, const Code* codes, const ChainMemory* memory,
                   std::int64_t at, Vector<kIndex>... v) {
-    const Operands operands{memory[link->a], memory[link->b], at};
-    const std::byte* from = memory[link->from] + at * 4;
-    std::byte* to = memory[link->to] + at * 4;
+    const Operands operands{memory->at[link->a], memory->at[link->b], at};
+    const std::byte* from = memory->at[link->from] + at * 4;
+    std::byte* to = memory->at[link->to] + at * 4;
     const ChainLink* next = link + 1;
     const Code code = codes[next->code];
     const bool loads = kForm == kTested ? link->loads() : (kForm & 2) != 0;
@@ -225,8 +233,14 @@ struct Strip {
     if (stores) (store(to + kIndex * kBytes, v), ...);
     return code.run(next, codes, memory, at, v...);
   }
-  static void end(const ChainLink*, const Code*, std::byte* const*, std::int64_t,
-                  Vector<kIndex>...) {}
+  /// Goes on with the next strip, which begins by loading its accumulator.
+  static void end(const ChainLink*, const Code* codes, const ChainMemory* memory, std::int64_t at,
+                  Vector<kIndex>... v) {
+    at += kElements;
+    if (!kJumps || at + kElements > memory->end) return;
+    const ChainLink* first = memory->first;
+    return codes[first->code].run(first, codes, memory, at, v...);
+  }
 
   template <class F>
   static IPUJAX_FN Float each(Float v) {
@@ -239,11 +253,11 @@ struct Strip {
 
   /// F on each element of the accumulator, in a loop that compilers vectorise.
   template <class F>
-  static void runFunction(const ChainLink* link, const Code* codes, std::byte* const* memory,
+  static void runFunction(const ChainLink* link, const Code* codes, const ChainMemory* memory,
                           std::int64_t at, Vector<kIndex>... v) {
-    if (link->loads()) ((v = load<Float>(memory[link->from] + at * 4 + kIndex * kBytes)), ...);
+    if (link->loads()) ((v = load<Float>(memory->at[link->from] + at * 4 + kIndex * kBytes)), ...);
     ((v = each<F>(v)), ...);
-    if (link->stores()) (store(memory[link->to] + at * 4 + kIndex * kBytes, v), ...);
+    if (link->stores()) (store(memory->at[link->to] + at * 4 + kIndex * kBytes, v), ...);
     return codes[link[1].code].run(link + 1, codes, memory, at, v...);
   }
 
@@ -433,28 +447,32 @@ struct Strip {
 template <class S>
 constexpr auto kCodes = S::allCodes();
 
-/// Whole strips of elements [at, n); returns where the first is that is in none.
+/// Whole strips of elements [at, memory.end); returns where the first is that is in none.
 template <int... kIndex>
-std::int64_t runStrips(Strip<kIndex...>, const ChainLink* links, std::byte* const* memory,
-                       std::int64_t at, std::int64_t n) {
+std::int64_t runStrips(Strip<kIndex...>, const ChainMemory& memory, std::int64_t at) {
   using S = Strip<kIndex...>;
+  const std::int64_t strips = (memory.end - at) / S::kElements;
   const auto* codes = kCodes<S>.data();
-  for (; at + S::kElements <= n; at += S::kElements)
-    codes[links->code].run(links, codes, memory, at, (static_cast<void>(kIndex), Float{})...);
-  return at;
+  for (std::int64_t i = 0; i < strips; i += kJumps ? strips : 1) {
+    codes[memory.first->code].run(memory.first, codes, &memory, at + i * S::kElements,
+                                  (static_cast<void>(kIndex), Float{})...);
+  }
+  return at + strips * S::kElements;
 }
 }  // namespace
 
 std::int64_t chainLanes() { return kLanes; }
 
-void runChain(const ChainLink* links, std::byte** memory, const std::uint8_t* steps,
-              std::size_t num_memory, std::int64_t n) {
-  for (std::int64_t left = n; left > 0; left -= kStretch) {
-    const std::int64_t m = left < kStretch ? left : kStretch;
-    std::int64_t at = runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, links, memory, 0, m);
-    at = runStrips(Strip<0, 1, 2, 3>{}, links, memory, at, m);
-    runStrips(Strip<0>{}, links, memory, at, m);
-    for (std::size_t k = 0; k < num_memory; ++k) memory[k] += steps[k] * m;
+void runChain(const ChainLink* links, ChainMemory& memory, std::span<const std::uint8_t> steps,
+              std::int64_t n) {
+  memory.first = links;
+  const std::int64_t stretch = memory.keeps ? kStretch : n;
+  for (std::int64_t left = n; left > 0; left -= stretch) {
+    memory.end = left < stretch ? left : stretch;
+    std::int64_t at = runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, memory, 0);
+    at = runStrips(Strip<0, 1, 2, 3>{}, memory, at);
+    runStrips(Strip<0>{}, memory, at);
+    for (std::size_t k = 0; k < steps.size(); ++k) memory.at[k] += steps[k] * memory.end;
   }
 }
 

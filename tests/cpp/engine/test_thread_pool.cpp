@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -32,6 +34,31 @@ TEST(every_index_is_visited_once) {
   for (const std::int64_t n : {0, 1, 2, 7, 1000, 100003}) {
     for (const std::int64_t grain : {1, 3, 1000}) CHECK_EQ(sumTo(n, grain), n * (n - 1) / 2);
   }
+}
+
+/// What the last threads wait for is one chunk, so it has to be small.
+TEST(chunks_become_smaller_down_to_the_grain) {
+  ThreadPool& pool = ThreadPool::shared();
+  if (pool.numThreads() < 2) return;
+  const std::int64_t n = 100000;
+  const std::int64_t grain = 10;
+  std::mutex mutex;
+  std::map<std::int64_t, std::int64_t> ends;
+  pool.parallelFor(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    const std::lock_guard lock(mutex);
+    ends[begin] = end;
+  });
+  std::int64_t next = 0;
+  std::int64_t last = n;
+  for (const auto& [begin, end] : ends) {
+    CHECK_EQ(begin, next);
+    CHECK(end - begin <= last);
+    CHECK(end - begin >= grain || end == n);
+    last = end - begin;
+    next = end;
+  }
+  CHECK_EQ(next, n);
+  CHECK(last <= grain);
 }
 
 TEST(nested_loops_run_inline) {
