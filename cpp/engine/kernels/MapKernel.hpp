@@ -81,6 +81,15 @@ class Pointers {
       std::copy(from.begin(), from.end(), few_);
     }
   }
+  /// So many null pointers.
+  explicit Pointers(std::size_t count) {
+    if (count > kFew) {
+      many_.resize(count);
+      data_ = many_.data();
+    } else {
+      std::fill_n(few_, count, nullptr);
+    }
+  }
   Pointers(const Pointers&) = delete;
   std::byte** data() { return data_; }
   std::byte*& operator[](std::size_t i) { return data_[i]; }

@@ -104,7 +104,7 @@ class TileMap final : public MapKernel {
       cursor.seek(at);
       Workspace workspace;
       Pointers block(pointers);
-      Pointers repeated(std::vector<std::byte*>(num_operands_, nullptr));
+      Pointers repeated(num_operands_);
       const Stage stage{workspace.get(static_cast<std::int64_t>(num_operands_ * kStage)), block,
                         repeated};
       for (std::int64_t unit = begin; unit < end; ++unit) {
@@ -199,7 +199,7 @@ class ShortRowsMap final : public MapKernel {
       Cursor cursor(space_, outer_, bytes_, pointers);
       Workspace workspace;
       Pointers block(pointers);
-      Pointers repeated(std::vector<std::byte*>(num_operands_, nullptr));
+      Pointers repeated(num_operands_);
       std::byte* memory =
           workspace.get(static_cast<std::int64_t>(num_operands_) * kBlock * std::int64_t{8});
       for (std::int64_t unit = begin; unit < end; ++unit) {

@@ -20,6 +20,10 @@ constexpr std::int64_t kTaskElements = 16384;
 
 Odometer::Odometer(std::span<const LoopDim> dims, std::int64_t position) : dims_(dims) {
   for (std::size_t d = dims.size(); d-- > 0;) {
+    if (position == 0) {  // as it mostly is: divisions take long
+      index_[d] = 0;
+      continue;
+    }
     index_[d] = position % dims[d].n;
     position /= dims[d].n;
     in += index_[d] * dims[d].in;
@@ -196,7 +200,7 @@ void StridedReduce::runWhole(ThreadPool& pool, const std::byte* in, std::byte* r
 void StridedReduce::runTasks(const std::byte* in, std::byte* result, std::int64_t part_begin,
                              std::int64_t part_end, std::int64_t begin, std::int64_t end) const {
   if (begin >= end) return;
-  Odometer at(tasks_, begin / column_blocks_);
+  Odometer at(tasks_, column_blocks_ == 1 ? begin : begin / column_blocks_);
   const auto in_bytes = static_cast<std::int64_t>(in_bytes_);
   const auto acc_bytes = static_cast<std::int64_t>(acc_bytes_);
   for (std::int64_t task = begin; task < end; ++task) {
@@ -204,7 +208,7 @@ void StridedReduce::runTasks(const std::byte* in, std::byte* result, std::int64_
     if (row_batches_) {
       // As many outputs as the innermost kept loop has from here on.
       const LoopDim kept = tasks_.empty() ? LoopDim{} : tasks_.back();
-      const std::int64_t count = std::min(kept.n - task % kept.n, end - task);
+      const std::int64_t count = std::min(at.left(), end - task);
       loops_->rows(x, kept.in, count, run_.n, result + (at.out + out_offset_) * acc_bytes,
                    kept.out);
       at.advance(count);
@@ -212,7 +216,7 @@ void StridedReduce::runTasks(const std::byte* in, std::byte* result, std::int64_
       continue;
     }
     std::byte* out = result + (at.out + out_offset_) * acc_bytes;
-    const std::int64_t block = task % column_blocks_;
+    const std::int64_t block = column_blocks_ == 1 ? 0 : task % column_blocks_;
     if (columns_) {
       const std::int64_t c = block * kColumnBlock;
       columnTask(x + c * inner_.in * in_bytes, out + c * inner_.out * acc_bytes,

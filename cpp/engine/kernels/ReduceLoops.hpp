@@ -24,13 +24,17 @@ class Odometer {
   void next();
   /// `count` steps that stay within the innermost loop, or end just past it.
   void advance(std::int64_t count);
+  /// Steps to the end of the innermost loop.
+  std::int64_t left() const {
+    return dims_.empty() ? 1 : dims_.back().n - index_[dims_.size() - 1];
+  }
   std::int64_t in = 0;
   std::int64_t out = 0;
 
  private:
   static constexpr int kMaxRank = 32;
   std::span<const LoopDim> dims_;
-  std::int64_t index_[kMaxRank] = {};
+  std::int64_t index_[kMaxRank];  ///< as many as there are loops
 };
 
 /// Merges loops that are one run and orders them by falling input stride; strides of the input

@@ -380,6 +380,21 @@ FORCE_INLINE void takePart(Vector<Acc>& v, const In* p, std::int64_t n) {
     Op::into(v, part);
     return;
   }
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<In, float>) {
+    const __m256 none = _mm256_set1_ps(Op::template identity<float>);
+    Vector<Acc> part;
+    for (int i = 0; i < Vector<Acc>::kParts; ++i) {
+      const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+      const __m256i mask =
+          _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n) - 8 * i), lanes);
+      const __m256 some = _mm256_maskload_ps(p + 8 * i, mask);
+      part.part[i] = (typename Vector<Acc>::Part)_mm256_blendv_ps(none, some, (__m256)mask);
+    }
+    Op::pre(part);
+    Op::into(v, part);
+    return;
+  }
 #endif
   constexpr int kL = kLanes<Acc>;
   Acc lanes[kL];
