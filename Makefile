@@ -81,7 +81,7 @@ demo: build ## train a network on handwritten digits on the IPU Model
 	$(PY) examples/models/digits_mlp.py
 
 test: build cpp sdkplugin runtime ## run all tests, C++ and Python, in as many processes as TEST_JOBS says
-	$(PYTEST) -n $(TEST_JOBS) --dist loadfile
+	$(PYTEST) -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 tiny: build ## run an end-to-end smoke test, under 20 s
 	$(PYTEST) -m tiny

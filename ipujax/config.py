@@ -209,12 +209,23 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
             continue
         if name not in known:
             raise ConfigError(
-                f"[config] compiler_options needs names from {', '.join(sorted(known))}; "
-                f"got {name!r}. No such compile option: {name!r}; use one of these."
+                f"[config] compiler_options needs names of options for one function; got {name!r}. "
+                f"{_instead(name, known)}"
             )
         changes[known[name].name] = parse(known[name], value, f"compiler_options[{name!r}]")
         _say_what_is_ignored(known[name])
     return replace(config, **changes)
+
+
+def _instead(name: str, known: Mapping[str, Spec]) -> str:
+    plain = name.removeprefix(PER_CALL_PREFIX)
+    if PER_CALL_PREFIX + plain in known:
+        return f"Write {PER_CALL_PREFIX + plain!r}."
+    if plain in SPECS:
+        return f"That option is the machine's: use ipu.configure({plain}=...)."
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Run python -m ipujax options to see all."
 
 
 #: What this process has logged or warned of.

@@ -35,6 +35,13 @@ REPLICA_PLATFORMS = ("cpu", "ipu")
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: begun last, one would run while other processes idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def numbers_of_each_test(request: pytest.FixtureRequest) -> None:
     """A module's RNG begins anew for each test, so that its numbers depend on no other test."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import ipujax as ipu
 from ipujax.errors import ConfigError
+from tests.api.precompiled import compiler_with
 
 HEADERS = """
 #include <map>
@@ -77,6 +79,11 @@ extern "C" void {name}_metadata({INDICES} allocating, {identical}{said}{booleans
 
 def level_of(level: int) -> str:
     return f'extern "C" {{\nint32_t custom_op_api_level = {level};\n}}\n'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def precompiled_headers() -> Iterator[None]:
+    yield from compiler_with(HEADERS)
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_compiler_options_reach_the_compiler():
 
     combined = link_cycles(ipu_maximum_cross_replica_sum_buffer_size=1 << 20)
     assert 0 < combined < link_cycles()
-    with pytest.raises(jax.errors.JaxRuntimeError, match="needs names from"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="needs names of options"):
         link_cycles(ipu_what="x")
 
 

@@ -123,7 +123,7 @@ def test_bad_input_is_refused() -> None:
         ipu.remedies(loss, WEIGHTS, X, state=-1)
     with pytest.raises(ipu.ConfigError, match="a first axis of samples; got a number in argument"):
         ipu.remedies(lambda x, n: x * n, X, 3.0, batch=1)
-    with pytest.raises(ipu.ConfigError, match="needs names from"):
+    with pytest.raises(ipu.ConfigError, match="needs names of options"):
         ipu.remedies(jax.grad(loss), WEIGHTS, X, options={"ipu_what": 1})
     jitted = jax.jit(jax.grad(loss), compiler_options={"ipu_outline": "auto"})
     with pytest.raises(ipu.ConfigError, match="a function without compiler options"):

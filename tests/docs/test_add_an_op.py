@@ -109,6 +109,7 @@ def test_a_stablehlo_op_is_added_in_two_files(
     assert tree.changed() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("section", "files", "case"),
     [

@@ -24,6 +24,7 @@ NOT_KNOWN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_same_as_by_the_model(file: str, sdk_environment: dict[str, str]) -> None:
     unwanted = " and ".join(f"not ({name})" for name in NOT_KNOWN)
