@@ -30,6 +30,7 @@ Footprint footprintOf(const Image& image, const OperandDesc& operand) {
 
 std::vector<std::int64_t> elementsOf(const std::vector<std::int64_t>& shape,
                                      const std::vector<std::int64_t>& strides) {
+  if (std::ranges::find(shape, 0) != shape.end()) return {};  // its other dimensions may be large
   std::vector<std::int64_t> found{0};
   for (std::size_t d = 0; d < shape.size(); ++d) {
     std::vector<std::int64_t> inner;

@@ -27,12 +27,13 @@ class Assembler {
       : image_(image), kernels_(kernels), code_(image) {}
 
   bool add(std::uint32_t index) {
+    if (code_.size() >= kMostOps) return false;
     const Node& node = image_.nodes[index];
     switch (node.kind) {
       case NodeKind::kSequence:
         return std::ranges::all_of(node.children, [&](auto child) { return add(child); });
       case NodeKind::kStep:
-        return addStep(node.value) && code_.size() < kMostOps;
+        return addStep(node.value);
       case NodeKind::kRepeat:
         return addRepeat(index, node);
       case NodeKind::kRepeatWhile:

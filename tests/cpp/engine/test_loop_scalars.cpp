@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -326,4 +327,49 @@ TEST(threaded_loops_leave_what_their_steps_leave) {
         check::fail(__FILE__, __LINE__, "seed ", seed, " buffer ", b);
   }
   CHECK(kernels > 800);  // or little was compared
+}
+
+namespace {
+
+StepDesc copyOfFlag(std::uint32_t buffer, std::uint32_t to) {
+  StepDesc step;
+  step.kernel = "engine.copy";
+  step.operands = {whole(buffer, ElementType::kBool, {1}, Access::kRead),
+                   whole(to, ElementType::kBool, {1}, Access::kWrite)};
+  return step;
+}
+
+}  // namespace
+
+TEST(loops_with_more_branches_than_code_may_have_are_walked) {
+  for (const int branches : {10, 2000}) {
+    Program program;
+    const auto flag = program.buffer(Bytes(1, std::byte{1}));
+    const auto copy = program.buffer(Bytes(1));
+    const auto body = program.add(program.add(0, NodeKind::kRepeat, 100), NodeKind::kSequence);
+    program.addSteps(body, {copyOfFlag(flag, copy)});
+    for (int i = 0; i < branches; ++i) {
+      const auto branch = program.add(body, NodeKind::kIf);
+      program.image.nodes[branch].predicate = whole(flag, ElementType::kBool, {}, Access::kRead);
+      for (int child = 0; child < 2; ++child) program.add(branch, NodeKind::kSequence);
+    }
+    CHECK_EQ(program.hasLoopKernel(), branches == 10);
+  }
+}
+
+TEST(an_empty_array_with_a_long_dimension_takes_no_memory) {
+  Program program;
+  const auto inside = program.buffer({});
+  const auto value = program.buffer(Bytes(4));
+  const auto to = program.buffer(Bytes(16));
+  StepDesc pad;
+  pad.kernel = "popx.pad";
+  pad.operands = {whole(inside, ElementType::kFloat, {1 << 26, 0}, Access::kRead),
+                  whole(value, ElementType::kFloat, {}, Access::kRead),
+                  whole(to, ElementType::kFloat, {2, 2}, Access::kWrite)};
+  pad.attributes.set("start", Dims{0, 0}).set("step", Dims{1, 1});
+  program.addSteps(program.add(0, NodeKind::kRepeat, 100), {pad});
+  const std::clock_t begin = std::clock();
+  CHECK(program.hasLoopKernel());
+  CHECK(std::clock() - begin < CLOCKS_PER_SEC / 10);  // a list of its rows takes longer
 }
