@@ -177,7 +177,9 @@ def _loop(case: Case, axes: Sequence[int | None], count: int) -> Callable[[Funct
     """
 
     def looped(function: Function, operands: Any) -> Any:
-        given = [jnp.moveaxis(x, a, 0) for x, a in zip(operands, axes, strict=True) if a is not None]
+        given = [
+            jnp.moveaxis(x, a, 0) for x, a in zip(operands, axes, strict=True) if a is not None
+        ]
 
         def step(_: None, given: Any) -> Any:
             rest = iter(given)
