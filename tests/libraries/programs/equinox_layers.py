@@ -156,7 +156,7 @@ def loops_and_custom_gradients():
     }
 
 
-@program(3e-2, "layers that compute in 16 bits, and round in other places")
+@program(1.5e-2, "layers that compute in 16 bits, and round in other places")
 def narrow_types():
     found = {}
     for dtype in (jnp.float16, jnp.bfloat16):

@@ -128,28 +128,11 @@ def attention():
             x = x + self.own(x, mask=mask)
             return x + self.other(x, memory)
 
-    return _gradients(Block(), x, memory)
-
-
-@program(3e-2, "layers that compute in 16 bits, and round in other places")
-def narrow_types():
-    found = {}
-    for dtype in (jnp.float16, jnp.bfloat16):
-        for stored in (jnp.float32, dtype):
-            rngs = nnx.Rngs(4)
-            types = {"dtype": dtype, "param_dtype": stored, "rngs": rngs}
-            model = nnx.Sequential(
-                nnx.Conv(3, 8, (3, 3), **types),
-                nnx.BatchNorm(8, **types),
-                nnx.relu,
-                nnx.LayerNorm(8, **types),
-                nnx.Linear(8, 4, **types),
-            )
-            made = _gradients(model, _numbers(5, 2, 6, 6, 3))
-            # Gradients of a bias before batch norm are rounding errors of zero.
-            del made["grads"]["layers"][0]["bias"]
-            found[f"{jnp.dtype(dtype).name} of {jnp.dtype(stored).name}"] = made
-    return found
+    made = _gradients(Block(), x, memory)
+    made["grads"] = nnx.to_pure_dict(made["grads"])
+    # Softmax does not depend on it: this gradient is a rounding error of zero.
+    del made["grads"]["own"]["key"]["bias"]
+    return made
 
 
 @program(1e-10, "double precision", x64=True)
