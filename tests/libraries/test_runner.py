@@ -35,6 +35,11 @@ def wide():
     return jnp.full(3, 0.1).sum()
 
 
+@program(1e-2, "one rounding of bfloat16")
+def narrow():
+    return jnp.full(2, 1 + ON_IPU * 2.0**-7, jnp.bfloat16)
+
+
 @program(1e-3, "none")
 def wrong():
     return jnp.arange(1, 4.0) * (1.002 if ON_IPU else 1)

@@ -39,7 +39,8 @@ def _numbers(leaf: object) -> np.ndarray:
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     array = np.asarray(leaf)
-    return array if array.dtype.isbuiltin else array.astype(np.float32)
+    # NumPy saves dtypes of other packages, such as bfloat16, as bytes without a meaning.
+    return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
 
 
 def _outcome(program: Program, platform: str, results: Path) -> dict:

@@ -61,12 +61,15 @@ def _ctc(data: Any, labels: Any, lengths: Any, counts: Any, blank: int, are_logi
     two_before = jnp.pad(states, ((0, 0), (2, 0)), constant_values=blank)[:, : 2 * most + 1]
     skips = (states != blank) & (states != two_before)
     alpha = jnp.zeros((batch, 2 * most + 1)).at[:, 0].set(1.0)
-    for t in range(steps):
+
+    def step(alpha: Any, t: Any) -> Any:
         one = jnp.pad(alpha, ((0, 0), (1, 0)))[:, : 2 * most + 1]
         two = jnp.pad(alpha, ((0, 0), (2, 0)))[:, : 2 * most + 1]
         emitted = jnp.take_along_axis(p[t], states, 1)
         following = (alpha + one + jnp.where(skips, two, 0)) * emitted
-        alpha = jnp.where((t < lengths)[:, None], following, alpha)
+        return jnp.where((t < lengths)[:, None], following, alpha), None
+
+    alpha, _ = lax.scan(step, alpha, jnp.arange(steps))
     total = jnp.take_along_axis(alpha, 2 * counts[:, None], 1)[:, 0]
     before = jnp.take_along_axis(alpha, jnp.maximum(2 * counts - 1, 0)[:, None], 1)[:, 0]
     total = total + jnp.where(counts > 0, before, 0)

@@ -169,31 +169,45 @@ def _stacked(d: Draw, case: Case, count: int, moved: bool) -> tuple[list[Any], l
     return operands, axes
 
 
-def _loop(axes: Sequence[int | None], count: int) -> Callable[[Function], Function]:
-    """The plain form of a batch: results are stacked along a new first axis."""
+def _loop(case: Case, axes: Sequence[int | None], count: int) -> Callable[[Function], Function]:
+    """The plain form of a batch: results are stacked along a new first axis.
 
-    def transform(function: Function) -> Function:
-        def program(*operands: Any) -> Any:
-            made = []
-            for n in range(count):
-                pairs = zip(operands, axes, strict=True)
-                made.append(function(*(x if a is None else x.take(n, a) for x, a in pairs)))
-            return jax.tree.map(lambda *each: jnp.stack([jnp.asarray(y) for y in each]), *made)
+    A loop of the CPU backend, which compiles its body once; in Python where the reference has to
+    see its integers.
+    """
 
-        return program
+    def looped(function: Function, operands: Any) -> Any:
+        given = [
+            jnp.moveaxis(x, a, 0) for x, a in zip(operands, axes, strict=True) if a is not None
+        ]
 
-    return transform
+        def step(_: None, given: Any) -> Any:
+            rest = iter(given)
+            pairs = zip(operands, axes, strict=True)
+            return None, function(*(x if a is None else next(rest) for x, a in pairs))
+
+        return lax.scan(step, None, given, length=count)[1]
+
+    def unrolled(function: Function, operands: Any) -> Any:
+        made = []
+        for n in range(count):
+            pairs = zip(operands, axes, strict=True)
+            made.append(function(*(x if a is None else x.take(n, a) for x, a in pairs)))
+        return jax.tree.map(lambda *each: jnp.stack([jnp.asarray(y) for y in each]), *made)
+
+    run = looped if case.compiled else unrolled
+    return lambda function: lambda *operands: run(function, operands)
 
 
 def vmap(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, COUNT, True)
-    loop = _loop(axes, COUNT)
+    loop = _loop(case, axes, COUNT)
     return Program(lambda f: jax.vmap(f, tuple(axes)), loop, tuple(operands))
 
 
 def vmap_of_gradient(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, COUNT, True)
-    loop = _loop(axes, COUNT)
+    loop = _loop(case, axes, COUNT)
     return Program(
         lambda f: jax.vmap(gradient_of(case, f), tuple(axes)),
         lambda f: loop(gradient_of(case, f)),
@@ -204,7 +218,7 @@ def vmap_of_gradient(d: Draw, case: Case) -> Program:
 
 def gradient_of_vmap(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, COUNT, True)
-    loop = _loop(axes, COUNT)
+    loop = _loop(case, axes, COUNT)
     return Program(
         lambda f: gradient_of(case, jax.vmap(f, tuple(axes))),
         lambda f: gradient_of(case, loop(f)),
@@ -220,7 +234,7 @@ def beside_nan(d: Draw, case: Case) -> Program:
     samples[spoilt] = tuple(_spoilt(x, numbers) if is_float(x) else x for x in samples[spoilt])
     operands = tuple(np.stack(each) for each in zip(*samples, strict=True))
     derive = case.order > 0 and d.chance(0.5)
-    loop = _loop([0] * len(operands), COUNT)
+    loop = _loop(case, [0] * len(operands), COUNT)
     others = np.array([n for n in range(COUNT) if n != spoilt])
 
     def of(f: Function) -> Function:
@@ -259,12 +273,12 @@ def _scanned(axes: Sequence[int | None]) -> Callable[[Function], Function]:
 
 def scan(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, COUNT, False)
-    return Program(_scanned(axes), _loop(axes, COUNT), tuple(operands))
+    return Program(_scanned(axes), _loop(case, axes, COUNT), tuple(operands))
 
 
 def gradient_of_scan(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, COUNT, False)
-    loop = _loop(axes, COUNT)
+    loop = _loop(case, axes, COUNT)
     return Program(
         lambda f: gradient_of(case, _scanned(axes)(f)),
         lambda f: gradient_of(case, loop(f)),
@@ -278,7 +292,7 @@ def gradient_of_scan(d: Draw, case: Case) -> Program:
 
 def pmap(d: Draw, case: Case) -> Program:
     operands, axes = _stacked(d, case, REPLICAS, False)
-    loop = _loop(axes, REPLICAS)
+    loop = _loop(case, axes, REPLICAS)
     derive = case.order > 0 and d.chance(0.5)
 
     def of(f: Function) -> Function:
@@ -330,7 +344,7 @@ def shard_mapped(d: Draw, case: Case) -> Program:
         return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=checks)
 
     shardings = (NamedSharding(mesh, spec),) * len(operands)
-    loop = _loop([0] * len(operands), REPLICAS)
+    loop = _loop(case, [0] * len(operands), REPLICAS)
     return Program(mapped, lambda f: loop(of(f)), operands, shardings=shardings, depth=int(derive))
 
 
@@ -373,7 +387,7 @@ def pipeline(d: Draw, case: Case) -> Program:
         )
         return lambda *operands: run([(), ()], *operands)
 
-    return Program(staged, _loop([0] * len(operands), COUNT), operands)
+    return Program(staged, _loop(case, [0] * len(operands), COUNT), operands)
 
 
 # Constants and plain calls -----------------------------------------------------------------------

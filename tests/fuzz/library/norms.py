@@ -56,19 +56,16 @@ def group_norm(d: Draw, name: str) -> Case:
     if name == "nn.group_norm":
         options |= {"groups": groups, "strided_channel_grouping": strided}
     else:
-        groups, strided = channels, True
-    members = [
-        np.array([c for c in range(channels) if (c % groups if strided else c // size) == g])
-        for g in range(groups)
-    ]
+        groups, size, strided = channels, 1, True
+    channel = np.arange(channels)
+    group_of = channel % groups if strided else channel // size
+    order = np.argsort(group_of, kind="stable")
 
     def reference(x: Any, *vectors: Any) -> Any:
         moved = jnp.moveaxis(x, axis, 1)
-        y = jnp.zeros_like(moved)
-        for channels_of in members:
-            part = moved[:, channels_of]
-            dims = tuple(range(1, part.ndim))
-            y = y.at[:, channels_of].set(_whitened(part, dims, options["epsilon"]))
+        parts = moved[:, order].reshape(len(x), groups, size, *moved.shape[2:])
+        y = _whitened(parts, tuple(range(2, parts.ndim)), options["epsilon"])
+        y = y.reshape(moved.shape)[:, np.argsort(order)]
         named = _named(vectors, given)
         wide = (channels, *[1] * (moved.ndim - 2))
         y = y * named.get("gamma", jnp.ones(channels)).reshape(wide)

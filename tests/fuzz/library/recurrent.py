@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 import ipujax as ipu
 from tests.fuzz.library.case import Case, Draw, Numbers, generator, normal
@@ -57,15 +58,18 @@ def lstm(d: Draw) -> Case:
         at = {unit: options["cell_order"].index(unit) for unit in units}
         gate = ACTIVATIONS[options["recurrent_activation"]]
         activation = ACTIVATIONS[options["activation"]]
-        outputs = []
-        for t in range(steps):
-            sums = {unit: x[t] @ w[k] + h @ u[k] + b[k] for unit, k in at.items()}
+
+        def step(state: Any, given: Any) -> Any:
+            (h, c), (t, x) = state, given
+            sums = {unit: x @ w[k] + h @ u[k] + b[k] for unit, k in at.items()}
             new = gate(sums["forget"]) * c + gate(sums["input"]) * activation(sums["candidate"])
             out = gate(sums["output"]) * activation(new)
             runs = (t < rest[-1])[:, None] if limited else jnp.ones((batch, 1), bool)
-            h, c = jnp.where(runs, out, h), jnp.where(runs, new, c)
-            outputs.append(jnp.where(runs, out, 0))
-        return jnp.stack(outputs) if steps else jnp.zeros((0, batch, size)), (h, c)
+            state = jnp.where(runs, out, h), jnp.where(runs, new, c)
+            return state, jnp.where(runs, out, 0)
+
+        state, outputs = lax.scan(step, (h, c), (jnp.arange(steps), x))
+        return outputs, state
 
     return Case(
         function,
@@ -120,18 +124,21 @@ def gru(d: Draw, name: str) -> Case:
         activation = ACTIVATIONS[options["activation"]]
         first = b[:, 0] if after else b
         second = b[:, 1] if after else jnp.zeros_like(b)
-        outputs = []
-        for t in range(steps):
-            reset, update = (gate(x[t] @ w[k] + first[k] + h @ u[k] + second[k]) for k in (r, z))
+
+        def step(h: Any, given: Any) -> Any:
+            t, x, *shares = given
+            reset, update = (gate(x @ w[k] + first[k] + h @ u[k] + second[k]) for k in (r, z))
             inner = reset * (h @ u[n] + second[n]) if after else (reset * h) @ u[n]
-            candidate = activation(x[t] @ w[n] + first[n] + inner)
-            if attends:
-                update = update * (1 - attention[:, t : t + 1])
+            candidate = activation(x @ w[n] + first[n] + inner)
+            for share in shares:
+                update = update * (1 - share[:, None])
             out = update * h + (1 - update) * candidate
             runs = (t < lengths)[:, None] if limited else jnp.ones((batch, 1), bool)
-            h = jnp.where(runs, out, h)
-            outputs.append(jnp.where(runs, out, 0))
-        return jnp.stack(outputs) if steps else jnp.zeros((0, batch, size)), h
+            return jnp.where(runs, out, h), jnp.where(runs, out, 0)
+
+        shares = [attention.T] if attends else []
+        h, outputs = lax.scan(step, h, (jnp.arange(steps), x, *shares))
+        return outputs, h
 
     return Case(
         function,
