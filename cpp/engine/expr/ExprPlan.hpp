@@ -25,7 +25,6 @@ enum class Kind : std::uint8_t {
   kChain
 };
 
-
 /// Where a value lies: bytes from an input, an output, the scratch memory or the constants.
 struct Place {
   std::uint32_t base = 0;
