@@ -1,6 +1,7 @@
 #include "engine/loop/ScalarLoop.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -160,8 +161,9 @@ class Assembler {
     const std::uint64_t repeated = repeated_;
     const std::uint64_t count = std::min(node.value, kFewestSteps);
     repeated_ = std::min(repeated * count, kFewestSteps);
-    const std::size_t at =
-        code_.add(scalar::repeat, {.c = record}, static_cast<std::int64_t>(node.value));
+    constexpr auto kEndless = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+    const std::size_t at = code_.add(scalar::repeat, {.c = record},
+                                     static_cast<std::int64_t>(std::min(node.value, kEndless)));
     if (!addBlock(node.children[0])) return false;
     code_.setRecord(record, 0, distanceFrom(at));
     repeated_ = repeated;

@@ -196,7 +196,7 @@ struct Operands {
 
 /// Whether compilers make the last call of a link a jump: then a chain goes on with the next strip
 /// by itself.
-#ifdef IPUJAX_NESTED_CALLS
+#if defined(IPUJAX_NESTED_CALLS) || !defined(__OPTIMIZE__)
 constexpr bool kJumps = false;
 #else
 constexpr bool kJumps = true;
