@@ -85,8 +85,12 @@ void bindMultiConvolution(py::module_ m) {
              return ConvolutionArgs{inputs, weights, params, options};
            }),
            "inputs"_a, "weights"_a, "params"_a, "options"_a);
-  m.def("convolution", &poplin::multiconv::convolution, "graph"_a, "args"_a,
-        "transpose_and_flip_weights"_a, "prog"_a, debugArg(), optionsArg(), cacheArg());
+  // The form with options for all convolutions; SDK 1.3's has none.
+  using Convolution = std::vector<Tensor> (*)(
+      poplar::Graph&, const std::vector<ConvolutionArgs>&, bool, poplar::program::Sequence&,
+      const poplar::DebugContext&, const OptionFlags&, PlanningCache*);
+  m.def("convolution", static_cast<Convolution>(&poplin::multiconv::convolution), "graph"_a,
+        "args"_a, "transpose_and_flip_weights"_a, "prog"_a, debugArg(), optionsArg(), cacheArg());
 }
 
 }  // namespace

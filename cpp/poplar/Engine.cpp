@@ -364,11 +364,11 @@ std::string Engine::reportTiming(const TimerTimePoint& startPoint,
 
 void Engine::reportIntervals(std::ostream& os) const { impl_->log.print(os); }
 
-ProfileValue Engine::getGraphProfile() const { return internal::graphProfile(*impl_->image); }
-ProfileValue Engine::getExecutionProfile() const {
+const ProfileValue Engine::getGraphProfile() const { return internal::graphProfile(*impl_->image); }
+const ProfileValue Engine::getExecutionProfile() const {
   return impl_->log.profile(impl_->image->clock_hz);
 }
-ProfileValue Engine::getProfile() const {
+const ProfileValue Engine::getProfile() const {
   return ProfileValue::Map{{"graphProfile", getGraphProfile()},
                            {"executionProfile", getExecutionProfile()}};
 }

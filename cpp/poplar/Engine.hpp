@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -48,6 +49,18 @@ class Engine {
          ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
   Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt = {},
          ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
+  /// The form of early SDKs, whose engine is loaded when it is made.
+  template <class Programs>
+  Engine(const Device& device, const Graph& graph, const Programs& progs,
+         const OptionFlags& opt = {})
+      : Engine(graph, progs, opt) {
+    load(device);
+  }
+  Engine(const Device& device, const Graph& graph, std::initializer_list<program::Program> progs,
+         const OptionFlags& opt = {})
+      : Engine(graph, progs, opt) {
+    load(device);
+  }
   Engine(Executable exe, const OptionFlags& opt = {});  // NOLINT: implicit as in the SDK
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
@@ -175,10 +188,11 @@ class Engine {
   /// The runs since the profile was reset, one line each: name, cycles.
   void reportIntervals(std::ostream& os) const;
 
-  /// The model's account: of the graph, and of the runs since the profile was reset.
-  ProfileValue getGraphProfile() const;
-  ProfileValue getExecutionProfile() const;
-  ProfileValue getProfile() const;  ///< both, as "graphProfile" and "executionProfile"
+  /// The model's account: of the graph, of the runs since the profile was reset, and both as
+  /// "graphProfile" and "executionProfile". Constant, so that `auto&` binds, as programs have it.
+  const ProfileValue getGraphProfile() const;      // NOLINT: constant on purpose
+  const ProfileValue getExecutionProfile() const;  // NOLINT
+  const ProfileValue getProfile() const;           // NOLINT
   void resetExecutionProfile();
   void enableExecutionProfiling();
   void disableExecutionProfiling();

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "poplar/Graph.hpp"
@@ -77,5 +78,60 @@ void convolutionWeightUpdate(poplar::Graph& graph,
                              const poplar::DebugContext& debugContext = {},
                              const poplar::OptionFlags& options = {},
                              PlanningCache* cache = nullptr);
+
+/// SDK 1.3's forms: the tensors of all convolutions, and no options for all of them.
+/// Templates, so that a literal 0 stays the index of the form above.
+template <class Cache, class = std::enable_if_t<std::is_same_v<Cache, PlanningCache>>>
+std::vector<poplar::Tensor> createWeights(poplar::Graph& graph,
+                                          const std::vector<CreateTensorArgs>& args, Cache* cache) {
+  std::vector<poplar::Tensor> all;
+  for (unsigned i = 0; i < args.size(); ++i)
+    all.push_back(createWeights(graph, args, i, {}, cache));
+  return all;
+}
+template <class Cache, class = std::enable_if_t<std::is_same_v<Cache, PlanningCache>>>
+std::vector<poplar::Tensor> createInput(poplar::Graph& graph,
+                                        const std::vector<CreateTensorArgs>& args, Cache* cache) {
+  std::vector<poplar::Tensor> all;
+  for (unsigned i = 0; i < args.size(); ++i) all.push_back(createInput(graph, args, i, {}, cache));
+  return all;
+}
+inline std::vector<poplar::Tensor> createWeights(poplar::Graph& graph,
+                                                 const std::vector<CreateTensorArgs>& args) {
+  return createWeights(graph, args, static_cast<PlanningCache*>(nullptr));
+}
+inline std::vector<poplar::Tensor> createInput(poplar::Graph& graph,
+                                               const std::vector<CreateTensorArgs>& args) {
+  return createInput(graph, args, static_cast<PlanningCache*>(nullptr));
+}
+inline std::vector<poplar::Tensor> convolution(poplar::Graph& graph,
+                                               const std::vector<ConvolutionArgs>& args,
+                                               bool transposeAndFlipWeights,
+                                               poplar::program::Sequence& prog,
+                                               const poplar::DebugContext& debugContext,
+                                               PlanningCache* cache) {
+  return convolution(graph, args, transposeAndFlipWeights, prog, debugContext,
+                     poplar::OptionFlags{}, cache);
+}
+inline std::vector<poplar::Tensor> calculateWeightDeltas(
+    poplar::Graph& graph, const std::vector<CalculateWeightDeltasArgs>& args,
+    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
+    PlanningCache* cache) {
+  return calculateWeightDeltas(graph, args, prog, debugContext, poplar::OptionFlags{}, cache);
+}
+inline void convolutionWeightUpdate(poplar::Graph& graph,
+                                    const std::vector<ConvWeightUpdateArgs>& args,
+                                    poplar::program::Sequence& prog,
+                                    const poplar::DebugContext& debugContext,
+                                    PlanningCache* cache) {
+  convolutionWeightUpdate(graph, args, prog, debugContext, poplar::OptionFlags{}, cache);
+}
+inline void convolutionWeightUpdate(poplar::Graph& graph,
+                                    const std::vector<ConvWeightUpdateArgsScalar>& args,
+                                    poplar::program::Sequence& prog,
+                                    const poplar::DebugContext& debugContext,
+                                    PlanningCache* cache) {
+  convolutionWeightUpdate(graph, args, prog, debugContext, poplar::OptionFlags{}, cache);
+}
 
 }  // namespace poplin::multiconv

@@ -9,35 +9,64 @@ namespace popops {
 
 namespace {
 
-/// A tile gets at least so much of what the host sends or receives: PopLibs HostSliceTensor.cpp.
-constexpr std::size_t kPacketBytes = 1024;
+/// A tile gets at least so much of what the host reads or writes: PopLibs HostSliceTensor.cpp.
+constexpr std::size_t kReadPacketBytes = 1024;
+constexpr std::size_t kWritePacketBytes = 256;
+
+/// Tiles reach the host through 32 exchange blocks: of each 64 tiles, 4 neighbours are a column
+/// with a block for the even ones and one for the odd ones. (The same file.)
+constexpr unsigned kBlocks = 32;
+unsigned blockOf(unsigned tile) { return tile % 64 / 4 * 2 + tile % 2; }
+unsigned distanceOf(unsigned block) {
+  return block < kBlocks / 2 ? 2 * block : 2 * (kBlocks - 1 - block) + 1;
+}
+
+/// The tiles in the order in which they get one packet more: a tile of each block in turn, the
+/// nearest block first. The near tiles of even blocks are the low ones, those of odd ones the high.
+std::vector<unsigned> tilesByDistance(unsigned num_tiles) {
+  std::vector<std::vector<unsigned>> blocks(kBlocks);
+  for (unsigned tile = 0; tile < num_tiles; ++tile)
+    blocks[distanceOf(blockOf(tile))].push_back(tile);
+  for (unsigned block = 1; block < kBlocks; block += 2)
+    std::reverse(blocks[distanceOf(block)].begin(), blocks[distanceOf(block)].end());
+  std::vector<unsigned> order;
+  for (std::size_t rank = 0; order.size() < num_tiles; ++rank)
+    for (const auto& tiles : blocks)
+      if (rank < tiles.size()) order.push_back(tiles[rank]);
+  return order;
+}
+
+/// How many of the packets each tile gets.
+std::vector<std::size_t> packetsOfTiles(std::size_t num_packets, unsigned num_tiles) {
+  std::vector<std::size_t> counts(num_tiles, num_packets / num_tiles);
+  const auto order = tilesByDistance(num_tiles);
+  for (std::size_t i = 0; i < num_packets % num_tiles; ++i) ++counts[order[i]];
+  return counts;
+}
 
 std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 /// Maps the packets of [rows, length] to tiles, evenly and in their order, and gives the tile of
 /// the first packet of each row.
 std::vector<unsigned> mapByPackets(poplar::Graph& graph, const poplar::Tensor& t, std::size_t rows,
-                                   std::size_t length) {
-  const std::size_t packet = kPacketBytes / graph.getTarget().getTypeSize(t.elementType());
+                                   std::size_t length, bool is_read) {
+  const std::size_t packet = (is_read ? kReadPacketBytes : kWritePacketBytes) /
+                             graph.getTarget().getTypeSize(t.elementType());
   const std::size_t per_row = divideUp(length, packet);
-  const std::size_t num_tiles = graph.getTarget().getNumTiles();
-  const std::size_t least = rows * per_row / num_tiles;
-  const std::size_t fuller = rows * per_row % num_tiles;  // the first tiles have one packet more
-  const auto tileOf = [&](std::size_t number) {
-    const std::size_t in_fuller = fuller * (least + 1);
-    return number < in_fuller ? number / (least + 1) : fuller + (number - in_fuller) / least;
-  };
-  poplar::Graph::TileToTensorMapping mapping(num_tiles);
+  const auto counts = packetsOfTiles(rows * per_row, graph.getTarget().getNumTiles());
+  poplar::Graph::TileToTensorMapping mapping(counts.size());
   std::vector<unsigned> firsts;
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t i = 0; i < per_row; ++i) {
-      const std::size_t tile = tileOf(row * per_row + i);
-      if (i == 0) firsts.push_back(static_cast<unsigned>(tile));
-      mapping[tile].emplace_back(row * length + i * packet,
-                                 row * length + std::min(length, (i + 1) * packet));
+  std::size_t number = 0;
+  for (unsigned tile = 0; tile < counts.size(); ++tile) {
+    for (std::size_t i = 0; i < counts[tile]; ++i, ++number) {
+      const std::size_t row = number / per_row;
+      const std::size_t begin = number % per_row * packet;
+      if (begin == 0) firsts.push_back(tile);
+      mapping[tile].emplace_back(row * length + begin,
+                                 row * length + std::min(length, begin + packet));
     }
+    poputil::mergeAdjacentRegions(mapping[tile]);
   }
-  for (auto& regions : mapping) poputil::mergeAdjacentRegions(regions);
   graph.setTileMapping(t, mapping);
   return firsts;
 }
@@ -45,7 +74,7 @@ std::vector<unsigned> mapByPackets(poplar::Graph& graph, const poplar::Tensor& t
 }  // namespace
 
 IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
-                                           const std::vector<std::size_t>& shape, bool,
+                                           const std::vector<std::size_t>& shape, bool isRead,
                                            const poplar::DebugContext& debugContext) {
   if (shape.size() != 2) {
     throw poputil::poplibs_error(
@@ -55,16 +84,16 @@ IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::T
   const auto indices =
       graph.addVariable(poplar::UNSIGNED_INT, {shape[0]}, {debugContext, "indices"});
   const auto tensor = graph.addVariable(type, shape, {debugContext, "tensor"});
-  const auto tiles = mapByPackets(graph, tensor, shape[0], shape[1]);
+  const auto tiles = mapByPackets(graph, tensor, shape[0], shape[1], isRead);
   for (std::size_t i = 0; i < tiles.size(); ++i) graph.setTileMapping(indices[i], tiles[i]);
   return {indices, tensor};
 }
 
 poplar::Tensor createHostTransferableTensor(poplar::Graph& graph, const poplar::Type& type,
-                                            const std::vector<std::size_t>& shape, bool,
+                                            const std::vector<std::size_t>& shape, bool isRead,
                                             const poplar::DebugContext& debugContext) {
   const auto tensor = graph.addVariable(type, shape, debugContext);
-  mapByPackets(graph, tensor, 1, tensor.numElements());
+  mapByPackets(graph, tensor, 1, tensor.numElements(), isRead);
   return tensor;
 }
 

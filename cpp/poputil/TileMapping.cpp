@@ -127,27 +127,107 @@ void mapTensorLinearlyWithOffset(Graph& graph, const Tensor& t, unsigned offset,
   graph.setTileMapping(t, calcLinearTileMapping(graph, t, offset, ascendingOrder));
 }
 
+namespace {
+
+std::size_t elementsIn(const std::vector<poplar::Interval>& regions) {
+  std::size_t n = 0;
+  for (const auto& region : regions) n += region.size();
+  return n;
+}
+
+/// What the fullest tile has in an even mapping.
+std::size_t evenShare(std::size_t total, std::size_t tiles, unsigned min_per_tile,
+                      unsigned grain_size) {
+  const std::size_t grain = std::max(1u, grain_size);
+  const std::size_t even = (total + tiles - 1) / tiles;
+  return std::max<std::size_t>(min_per_tile, (even + grain - 1) / grain * grain);
+}
+
+}  // namespace
+
 unsigned getTileImbalance(const Graph::TileToTensorMapping& mapping, unsigned minElementsPerTile,
                           unsigned grainSize) {
   std::size_t total = 0;
   std::size_t most = 0;
   for (const auto& regions : mapping) {
-    std::size_t elements = 0;
-    for (const auto& region : regions) elements += region.size();
+    const std::size_t elements = elementsIn(regions);
     total += elements;
     most = std::max(most, elements);
   }
   if (mapping.empty()) return 0;
-  const std::size_t grain = std::max(1u, grainSize);
-  const std::size_t even = (total + mapping.size() - 1) / mapping.size();
-  const std::size_t expected =
-      std::max<std::size_t>(minElementsPerTile, (even + grain - 1) / grain * grain);
+  const std::size_t expected = evenShare(total, mapping.size(), minElementsPerTile, grainSize);
   return static_cast<unsigned>(most > expected ? most - expected : 0);
 }
 
 unsigned getTileImbalance(const Graph& graph, const Tensor& t, unsigned minElementsPerTile,
                           unsigned grainSize) {
   return getTileImbalance(graph.getTileMapping(t), minElementsPerTile, grainSize);
+}
+
+void rebalanceTensor(Graph& graph, const Tensor& t, unsigned minElementsPerTile, unsigned grainSize,
+                     unsigned imbalanceThreshold) {
+  auto mapping = graph.getTileMapping(t);
+  if (getTileImbalance(mapping, minElementsPerTile, grainSize) <= imbalanceThreshold) return;
+  const std::size_t grain = std::max(1u, grainSize);
+  const std::size_t share =
+      evenShare(t.numElements(), mapping.size(), minElementsPerTile, grainSize);
+  std::vector<poplar::Interval> surplus;
+  for (auto& regions : mapping)
+    for (std::size_t have = elementsIn(regions); have > share;) {
+      const auto last = regions.back();
+      const std::size_t over = (have - share + grain - 1) / grain * grain;
+      const std::size_t moved = std::min(over, last.size());
+      surplus.emplace_back(last.end() - moved, last.end());
+      regions.pop_back();
+      if (moved < last.size()) regions.emplace_back(last.begin(), last.end() - moved);
+      have -= moved;
+    }
+  for (auto& regions : mapping)
+    for (std::size_t have = elementsIn(regions); have < share && !surplus.empty();) {
+      const auto next = surplus.back();
+      const std::size_t moved = std::min(share - have, next.size());
+      regions.emplace_back(next.begin(), next.begin() + moved);
+      surplus.pop_back();
+      if (moved < next.size()) surplus.emplace_back(next.begin() + moved, next.end());
+      have += moved;
+    }
+  graph.setTileMapping(t, mapping);
+}
+
+void rebalanceTensor(Graph& graph, const Tensor& t) {
+  const auto& target = graph.getTarget();
+  const std::size_t size = target.getTypeSize(t.elementType());
+  rebalanceTensor(graph, t, static_cast<unsigned>(128 / size),
+                  target.getVectorWidth(t.elementType()), 0);
+}
+
+void mapOutputForElementWiseOp(Graph& graph, const std::vector<Tensor>& inputs,
+                               const Tensor& output, unsigned grainSize,
+                               unsigned minGrainsPerTile) {
+  const std::size_t grain = std::max(1u, grainSize);
+  const std::size_t least = grain * minGrainsPerTile;
+  std::size_t best = 0;
+  Graph::TileToTensorMapping mapping;
+  for (const auto& input : inputs) {
+    // Elements that are on several tiles, or on none of their own, map no output.
+    if (input.numElements() != output.numElements() || !input.isParallelWriteable()) continue;
+    auto candidate = graph.getTileMapping(input);
+    bool fits = true;
+    std::size_t most = 0;
+    for (const auto& regions : candidate) {
+      const std::size_t elements = elementsIn(regions);
+      fits = fits && (elements == 0 || elements >= least);
+      for (const auto& region : regions) fits = fits && region.size() % grain == 0;
+      most = std::max(most, elements);
+    }
+    if (!fits || (!mapping.empty() && most >= best)) continue;
+    best = most;
+    mapping = std::move(candidate);
+  }
+  if (mapping.empty())
+    mapTensorLinearly(graph, output, static_cast<unsigned>(least), static_cast<unsigned>(grain));
+  else
+    graph.setTileMapping(output, mapping);
 }
 
 bool dimIsSplitOverTiles(const Graph& graph, const Tensor& t, unsigned dimension) {

@@ -37,6 +37,13 @@ unsigned getTileImbalance(const poplar::Graph::TileToTensorMapping& mapping,
 unsigned getTileImbalance(const poplar::Graph& graph, const poplar::Tensor& t,
                           unsigned minElementsPerTile = 0, unsigned grainSize = 1);
 
+/// Moves elements from tiles that have more than in an even mapping to those that have fewer, the
+/// last ones of each first and in whole grains, if the imbalance is above the threshold. Without
+/// sizes: at least 128 bytes a tile, in grains of a vector.
+void rebalanceTensor(poplar::Graph& graph, const poplar::Tensor& t, unsigned minElementsPerTile,
+                     unsigned grainSize, unsigned imbalanceThreshold);
+void rebalanceTensor(poplar::Graph& graph, const poplar::Tensor& t);
+
 /// Whether elements along a dimension lie on more than one tile, or IPU.
 bool dimIsSplitOverTiles(const poplar::Graph& graph, const poplar::Tensor& t, unsigned dimension);
 bool dimIsSplitOverIPUs(const poplar::Graph& graph, const poplar::Tensor& t, unsigned dimension);
@@ -58,6 +65,13 @@ poplar::Tensor cloneToGraph(
     poplar::Graph& srcGraph, poplar::Graph& dstGraph, const poplar::Tensor& t,
     const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
+
+/// Maps the output of an elementwise operation as the input whose fullest tile has fewest elements,
+/// of those that are mapped in whole grains, at least so many on a tile that has any; linearly
+/// where there is none. popops::createOutputForElementWiseOp is its successor.
+void mapOutputForElementWiseOp(poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs,
+                               const poplar::Tensor& output, unsigned grainSize = 1,
+                               unsigned minGrainsPerTile = 0);
 
 class TensorUseTrackerState;
 
@@ -92,9 +106,23 @@ class TensorUseTracker {
   void mapTensorsByUse(poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
                        bool extendPartialUsage = false,
                        MappingMethod mappingMethod = MappingMethod::None);
+  /// The forms before there was a MappingMethod.
+  void resolve(const poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
+               bool optimizeHaloRegions, bool extendPartialUsage) {
+    resolve(graph, grainSize, minElementsPerTile, extendPartialUsage, halos(optimizeHaloRegions));
+  }
+  void mapTensorsByUse(poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
+                       bool optimizeHaloRegions, bool extendPartialUsage) {
+    mapTensorsByUse(graph, grainSize, minElementsPerTile, extendPartialUsage,
+                    halos(optimizeHaloRegions));
+  }
   bool empty() const;
 
  private:
+  static MappingMethod halos(bool optimised) {
+    return optimised ? MappingMethod::OptimizeHaloRegions : MappingMethod::None;
+  }
+
   std::unique_ptr<TensorUseTrackerState> st_;
 };
 

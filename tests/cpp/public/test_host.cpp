@@ -74,6 +74,19 @@ TEST(a_stream_callback_fetches_and_completes_every_block) {
   CHECK_THROWS(Engine(sum.graph, sum.prog, {{"nothing", "1"}}), "nothing");
 }
 
+TEST(engines_of_the_early_form_are_loaded_when_made) {
+  Sum sum(3);
+  Engine one(sum.device, sum.graph, sum.prog);
+  Engine two(sum.device, sum.graph, {sum.prog, sum.prog}, {{"debug.instrument", "true"}});
+  float in[12] = {};
+  for (Engine* engine : {&one, &two}) {
+    engine->connectStream(sum.in, in, in + 12);
+    engine->run();
+  }
+  two.run(1);
+  CHECK_EQ(two.getExecutionProfile()["runs"].size(), 2u);
+}
+
 TEST(profiles_tell_the_account_of_graph_and_runs) {
   Sum sum(3);
   Engine engine(sum.graph, sum.prog);
@@ -84,7 +97,7 @@ TEST(profiles_tell_the_account_of_graph_and_runs) {
   engine.run(0, "first");
   engine.run(0);
   const ProfileValue graph = engine.getGraphProfile();
-  const ProfileValue execution = engine.getExecutionProfile();
+  auto& execution = engine.getExecutionProfile();
   CHECK_EQ(graph["target"]["numTiles"].asUint(), sum.graph.getTarget().getNumTiles());
   CHECK_EQ(execution["runs"].size(), 2u);
   CHECK_EQ(execution["runs"][0]["name"].asString(), "first");

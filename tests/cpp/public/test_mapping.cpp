@@ -137,25 +137,109 @@ TEST(a_clone_in_another_graph_is_mapped_alike) {
 
 TEST(tensors_for_the_host_lie_in_packets) {
   Fixture f(16);
-  constexpr std::size_t kPacket = 256;  // floats in 1,024 bytes
-  const auto mapOf = [&](std::size_t rows, std::size_t length) {
-    const auto made = popops::createHostSliceableTensor(f.graph, FLOAT, {rows, length}, false);
-    const auto indices = f.graph.getTileMapping(made.indices);
-    for (std::size_t row = 0; row < rows; ++row) {  // each index lies where its row begins
-      const auto begin = f.graph.getTileMapping(made.tensor[row][0]);
-      CHECK(begin == f.graph.getTileMapping(made.indices[row]));
+  for (const bool is_read : {false, true}) {
+    const std::size_t packet = is_read ? 256 : 64;  // floats in 1,024 and in 256 bytes
+    const auto mapOf = [&](std::size_t rows, std::size_t length) {
+      const auto made = popops::createHostSliceableTensor(f.graph, FLOAT, {rows, length}, is_read);
+      for (std::size_t row = 0; row < rows; ++row) {  // each index lies where its row begins
+        const auto begin = f.graph.getTileMapping(made.tensor[row][0]);
+        CHECK(begin == f.graph.getTileMapping(made.indices[row]));
+      }
+      return f.graph.getTileMapping(made.tensor);
+    };
+    CHECK_EQ(elementsOn(mapOf(1, packet - 1), 0), packet - 1);
+    CHECK_EQ(tilesUsed(mapOf(2, 10)), 2U);
+    CHECK_EQ(tilesUsed(mapOf(6, packet + 6)), 12U);
+    const auto full = mapOf(1, packet * 17);
+    CHECK(full[0] == std::vector<Interval>({{0, 2 * packet}}));
+    for (unsigned tile = 1; tile < 16; ++tile) CHECK_EQ(elementsOn(full, tile), packet);
+    const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {2, 3, packet}, is_read);
+    CHECK(t.shape() == (std::vector<std::size_t>{2, 3, packet}));
+    CHECK_EQ(tilesUsed(f.graph.getTileMapping(t)), 6U);
+  }
+}
+
+TEST(packets_for_the_host_go_to_different_exchange_blocks) {
+  Fixture f(128, 1);
+  const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {32 * 64}, false);
+  const auto mapping = f.graph.getTileMapping(t);
+  CHECK_EQ(tilesUsed(mapping), 32U);
+  std::vector<unsigned> packets(32);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    if (!mapping[tile].empty()) ++packets[tile % 64 / 4 * 2 + tile % 2];
+  for (const unsigned of_block : packets) CHECK_EQ(of_block, 1U);
+}
+
+TEST(rebalancing_moves_what_a_tile_has_too_much) {
+  Fixture f(4, 1);
+  for (const unsigned grain : {1u, 4u, 7u}) {
+    for (const std::size_t begin : {0, 100, 333}) {
+      const auto t = f.graph.addVariable(FLOAT, {1000});
+      f.graph.setTileMapping(t, 3);
+      f.graph.setTileMapping(t.slice(begin, begin + 500), 1);
+      poputil::rebalanceTensor(f.graph, t, 0, grain, 1000);  // not worth it
+      CHECK_EQ(tilesUsed(f.graph.getTileMapping(t)), 2U);
+      poputil::rebalanceTensor(f.graph, t, 0, grain, 0);
+      CHECK_EQ(poputil::getTileImbalance(f.graph, t, 0, grain), 0U);
+      CHECK(f.graph.getTileMapping(t[begin]) != f.graph.getTileMapping(t[(begin + 600) % 1000]));
+      const auto mapping = f.graph.getTileMapping(t);
+      std::size_t mapped = 0;
+      for (unsigned tile = 0; tile < 4; ++tile) mapped += elementsOn(mapping, tile);
+      CHECK_EQ(mapped, 1000U);
     }
-    return f.graph.getTileMapping(made.tensor);
+  }
+  const auto few = f.graph.addVariable(FLOAT, {40});
+  f.graph.setTileMapping(few, 2);
+  poputil::rebalanceTensor(f.graph, few);  // 128 bytes a tile are 32 floats
+  CHECK_EQ(elementsOn(f.graph.getTileMapping(few), 2), 32U);
+}
+
+TEST(outputs_are_mapped_as_the_input_that_fits) {
+  Fixture f(13, 1);
+  const auto mapped = [&](std::size_t grain) {
+    const auto t = f.graph.addVariable(FLOAT, {1000});
+    for (std::size_t i = 0; i < 1000; i += grain)
+      f.graph.setTileMapping(t.slice(i, i + grain), i / grain % 13);
+    return t;
   };
-  CHECK_EQ(elementsOn(mapOf(1, kPacket - 1), 0), kPacket - 1);
-  CHECK_EQ(tilesUsed(mapOf(2, 10)), 2U);
-  CHECK_EQ(tilesUsed(mapOf(6, kPacket + 6)), 12U);
-  const auto full = mapOf(1, kPacket * 17);
-  CHECK(full[0] == std::vector<Interval>({{0, 2 * kPacket}}));
-  for (unsigned tile = 1; tile < 16; ++tile) CHECK_EQ(elementsOn(full, tile), kPacket);
-  const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {2, 3, kPacket}, true);
-  CHECK(t.shape() == (std::vector<std::size_t>{2, 3, kPacket}));
-  CHECK_EQ(tilesUsed(f.graph.getTileMapping(t)), 6U);
+  const auto even = mapped(1);     // at most 77 a tile
+  const auto grained = mapped(4);  // at most 80
+  const auto out = f.graph.addVariable(FLOAT, {1000});
+  const auto mappingFor = [&](const std::vector<Tensor>& inputs, unsigned grain, unsigned least) {
+    poputil::mapOutputForElementWiseOp(f.graph, inputs, out, grain, least);
+    return f.graph.getTileMapping(out);
+  };
+  for (const auto& inputs : {std::vector<Tensor>{even, grained}, {grained, even}}) {
+    CHECK(mappingFor(inputs, 1, 0) == f.graph.getTileMapping(even));
+    CHECK(mappingFor(inputs, 4, 0) == f.graph.getTileMapping(grained));
+    for (const unsigned grain : {1u, 4u}) {
+      const auto mapping = mappingFor(inputs, grain, 100);
+      for (unsigned tile = 0; tile < 13; ++tile) {
+        const std::size_t n = elementsOn(mapping, tile);
+        CHECK(n == 0 || (n >= 100 * grain && n % grain == 0));
+      }
+    }
+  }
+  const auto alias = even.slice(0, 250).broadcast(4, 0);
+  CHECK(mappingFor({alias}, 1, 0) != f.graph.getTileMapping(alias));
+}
+
+TEST(trackers_have_the_forms_without_a_method) {
+  Fixture f(4, 1);
+  const auto mapBy = [&](auto... how) {
+    TensorUseTracker tracker(4);
+    const auto t = f.graph.addVariable(FLOAT, {14, 14});
+    for (unsigned tile = 0; tile < 4; ++tile) {
+      const std::size_t x = tile % 2 * 6, y = tile / 2 * 6;
+      tracker.add(f.graph, tile, t.slice(x, x + 8, 1).slice(y, y + 8, 0));
+    }
+    tracker.mapTensorsByUse(f.graph, 1, 1, how...);
+    return f.graph.getTileMapping(t);
+  };
+  using Method = TensorUseTracker::MappingMethod;
+  CHECK(mapBy(true, false) == mapBy(false, Method::OptimizeHaloRegions));
+  CHECK(mapBy(false, true) == mapBy(true));
+  CHECK(mapBy(true, false) != mapBy(false, false));
 }
 
 TEST(copies_keep_aliases_when_asked) {

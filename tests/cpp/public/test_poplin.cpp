@@ -253,6 +253,40 @@ TEST(several_convolutions_run_as_one) {
   CHECK_THROWS(poplin::multiconv::createInput(f.graph, create, 2), "below 2");
 }
 
+TEST(several_convolutions_have_the_forms_without_common_options) {
+  std::mt19937 random(7);
+  const poplin::ConvParams params(FLOAT, 1, {4}, {2}, 2, 2, 1);
+  Fixture f;
+  poplin::PlanningCache cache;
+  namespace multi = poplin::multiconv;
+  const auto in = multi::createInput(f.graph, {{params, {}, "a"}, {params, {}, "b"}}, &cache);
+  const auto weights = multi::createWeights(f.graph, {{params, {}, "a"}, {params, {}, "b"}});
+  CHECK(in.size() == 2 && weights.size() == 2);
+  const Tensor first = multi::createInput(f.graph, {{params, {}, "c"}}, 0);  // still the index
+  CHECK(first.shape() == in[0].shape());
+  for (const auto& all : {in, weights})
+    for (const auto& t : all) f.graph.setInitialValue(t, randomFloats(random, t.numElements()));
+  const std::vector<multi::ConvolutionArgs> args{{in[0], weights[0], params, {}},
+                                                 {in[1], weights[1], params, {}}};
+  const auto out = multi::convolution(f.graph, args, false, f.prog, "old/", &cache);
+  const auto same = multi::convolution(f.graph, args, false, f.prog, "new/", {}, &cache);
+  const auto scale = f.graph.addConstant(FLOAT, {}, 0.5f);
+  f.graph.setTileMapping(scale, 0);
+  Tensor deltas = multi::calculateWeightDeltas(f.graph, {{out[0], in[0], params, {}}}, f.prog,
+                                               "wd/", &cache)[0];
+  const Tensor before = f.graph.clone(weights[0]);
+  f.prog.add(program::Copy(weights[0], before));
+  multi::convolutionWeightUpdate(f.graph, {{out[0], weights[0], in[0], scale, params, {}}}, f.prog,
+                                 "wu/", &cache);
+  const auto found = f.run(concat({out[1].flatten(), same[1].flatten(), before.flatten(),
+                                   deltas.flatten(), weights[0].flatten()}));
+  const std::size_t n = out[1].numElements();
+  for (std::size_t i = 0; i < n; ++i) CHECK_EQ(found[i], found[n + i]);
+  const std::size_t m = weights[0].numElements();
+  for (std::size_t i = 2 * n; i < 2 * n + m; ++i)
+    CHECK_NEAR(found[i + 2 * m], found[i] + 0.5f * found[i + m], 1e-5);
+}
+
 TEST(grids_span_their_ranges) {
   Fixture f;
   const Tensor x = poplin::linspace(f.graph, FLOAT, -1, 1, 5);
