@@ -377,10 +377,14 @@ std::string normaliseTypeName(const std::string& name) {
   Tokens tokens = Lexer(name).all();
   Tokens kept;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] == "int" && i > 0 && (tokens[i - 1] == "unsigned" || tokens[i - 1] == "short"))
-      continue;
+    const bool follows_int_prefix =
+        i > 0 && (tokens[i - 1] == "unsigned" || tokens[i - 1] == "short" ||
+                  tokens[i - 1] == "long" || tokens[i - 1] == "longlong");
+    if (tokens[i] == "int" && follows_int_prefix) continue;
     if (tokens[i] == "::" && kept.empty()) continue;
-    kept.push_back(tokens[i]);
+    // poplar::Type's name of 64-bit integers, which templateVertex writes, is no type of C++.
+    if (tokens[i] == "longlong") kept.push_back("long");
+    kept.push_back(tokens[i] == "longlong" ? "long" : tokens[i]);
   }
   return join(kept, 0, kept.size());
 }

@@ -83,6 +83,36 @@ TEST(fields_of_size_t_refuse_elements_of_64_bits) {
   CHECK_THROWS(f.run<int>(out), "elements of unsigned int for field 'most'");
 }
 
+TEST(types_of_64_bits_are_arguments_of_templates) {
+  const auto doubled = [](const std::string& type, Type elements) {
+    Fixture f;
+    std::istringstream text(R"src(
+#include <poplar/Vertex.hpp>
+    template <class T>
+    class Doubled : public poplar::Vertex {
+     public:
+      poplar::InOut<T> out;
+      bool compute() {
+        *out = 2 * *out;
+        return true;
+      }
+    };
+    template class Doubled<long long int>;
+    template class Doubled<unsigned long long>;)src");
+    f.graph.addCodelets(text);
+    const ComputeSet cs = f.graph.addComputeSet("doubled");
+    const Tensor out = f.constant<long long>({1}, {(1LL << 40) + 3}, elements);
+    const VertexRef v = f.graph.addVertex(cs, type, {{"out", out[0]}});
+    f.graph.setTileMapping(out, 0);
+    f.graph.setTileMapping(v, 0);
+    f.prog.add(program::Execute(cs));
+    return f.run<long long>(out)[0];
+  };
+  for (const Type type : {LONGLONG, UNSIGNED_LONGLONG})
+    CHECK_EQ(doubled(poputil::templateVertex("Doubled", type), type), (1LL << 41) + 6);
+  CHECK_EQ(doubled("Doubled<long long>", LONGLONG), (1LL << 41) + 6);
+}
+
 TEST(sources_that_need_their_branch_for_ipus_are_compiled_as_for_one) {
   const std::string clamps = R"src(
 #include <poplar/Vertex.hpp>
