@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import zlib
@@ -33,6 +34,10 @@ jax.config.update("jax_num_cpu_devices", 8)
 REPLICA_PLATFORMS = ("cpu", "ipu")
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Shells have background jobs ignore Ctrl-C, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -170,7 +170,7 @@ class Point(NamedTuple):
             ipu.ConfigError,
             "ipus_per_device of 1 or more",
         ),
-        (lambda: ipu.precompile(jnp.sin, X, options={"x": 1}), ipu.ConfigError, "names from"),
+        (lambda: ipu.precompile(jnp.sin, X, options={"x": 1}), ipu.ConfigError, "names of options"),
         (
             lambda: ipu.precompile(jax.jit(jnp.sin), X, donate_argnums=0),
             ipu.ConfigError,

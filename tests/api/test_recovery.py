@@ -99,7 +99,7 @@ def test_a_loop_that_recovers_gives_the_same_result():
 
 
 def test_errors_of_the_compiler_come_back_as_they_were():
-    with pytest.raises(ipu.ConfigError, match="names from") as caught, ipu.typed_errors():
+    with pytest.raises(ipu.ConfigError, match="names of options") as caught, ipu.typed_errors():
         jax.jit(jnp.sin, compiler_options={"ipu_no_such": 1})(1.0)
     assert caught.value.type == "ConfigError"
     assert caught.value.location == "config"
