@@ -10,15 +10,8 @@
 
 namespace poplar {
 
-/// One argument or result of a host function: how many elements of which type.
-struct HostFunctionArgument {
-  HostFunctionArgument(Type elementType, std::size_t numElements)
-      : elementType(elementType), numElements(numElements) {}
-  HostFunctionArgument(const std::tuple<Type, std::size_t>& argument)  // NOLINT: as in the SDK
-      : HostFunctionArgument(std::get<0>(argument), std::get<1>(argument)) {}
-  Type elementType;
-  std::size_t numElements;
-};
+/// One argument or result of a host function: of which type, and how many elements.
+using HostFunctionArgument = std::tuple<Type, std::size_t>;
 
 /// A function of the host that programs call: see Graph::addHostFunction. Its arguments and its
 /// results are streams.

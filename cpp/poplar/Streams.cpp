@@ -102,13 +102,13 @@ HostFunction Graph::addHostFunction(StringRef handle, ArrayRef<HostFunctionArgum
   }
   std::vector<DataStream> in;
   std::vector<DataStream> out;
-  for (const auto& argument : inputs) {
-    in.push_back(addDeviceToHostFIFO(internal::hostFunctionStream(name, true, in.size()),
-                                     argument.elementType, argument.numElements));
+  for (const auto& [type, num_elements] : inputs) {
+    in.push_back(addDeviceToHostFIFO(internal::hostFunctionStream(name, true, in.size()), type,
+                                     num_elements));
   }
-  for (const auto& argument : outputs) {
-    out.push_back(addHostToDeviceFIFO(internal::hostFunctionStream(name, false, out.size()),
-                                      argument.elementType, argument.numElements));
+  for (const auto& [type, num_elements] : outputs) {
+    out.push_back(addHostToDeviceFIFO(internal::hostFunctionStream(name, false, out.size()), type,
+                                      num_elements));
   }
   return {name, std::move(in), std::move(out)};
 }

@@ -1,5 +1,6 @@
 #include "popops/Expr.hpp"
 
+#include <cstring>
 #include <iomanip>
 #include <limits>
 #include <sstream>
@@ -39,6 +40,59 @@ void print(std::ostream& os, const Node& node, int depth) {
     os << ")";
   }
 }
+
+void printLines(std::ostream& os, const Node& node, unsigned indent, int depth) {
+  os << std::string(indent, ' ');
+  if (node.args.empty() || depth > 64) {
+    print(os, node, depth);
+    return;
+  }
+  os << nameOf(node.op) << "(\n";
+  for (std::size_t i = 0; i < node.args.size(); ++i) {
+    printLines(os, *node.args[i], indent + 2, depth + 1);
+    os << (i + 1 < node.args.size() ? ",\n" : ")");
+  }
+}
+
+/// The number that some bytes of the host hold.
+template <class T>
+T numberIn(const char* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(T));
+  return value;
+}
+
+std::int64_t integerIn(const poplar::TypeTraits& host, const char* data) {
+  switch (host.size) {
+    case 1:
+      return host.isSigned ? numberIn<std::int8_t>(data) : numberIn<std::uint8_t>(data);
+    case 2:
+      return host.isSigned ? numberIn<std::int16_t>(data) : numberIn<std::uint16_t>(data);
+    case 4:
+      return host.isSigned ? numberIn<std::int32_t>(data)
+                           : static_cast<std::int64_t>(numberIn<std::uint32_t>(data));
+    default:
+      return numberIn<std::int64_t>(data);
+  }
+}
+
+NodeRef constantOf(const poplar::TypeTraits& host, poplar::Type type, const char* data) {
+  if (!host.isSimpleType() || host.size > 8)
+    throw poputil::poplibs_error(
+        "[popops::expr::Const] needs an integer or a number of float or double; got " +
+        std::to_string(host.size) + " bytes. Use TypeTraits::make with such a type.");
+  auto node = std::make_shared<Node>();
+  node->kind = Node::Kind::kConst;
+  node->type = type;
+  node->fixed_type = true;
+  node->host = host;
+  node->is_real = host.isFloat;
+  if (host.isFloat)
+    node->real = host.size == sizeof(float) ? numberIn<float>(data) : numberIn<double>(data);
+  else
+    node->integer = integerIn(host, data);
+  return node;
+}
 }  // namespace
 
 Node::~Node() {
@@ -63,8 +117,34 @@ NodeRef makeOp(Op op, std::vector<NodeRef> args, poplar::Type type, std::int64_t
   return node;
 }
 
+std::unique_ptr<Expr> Expr::clone() const {
+  const NodeRef& n = node();
+  if (PlaceHolder::isClassOf(*n)) return std::make_unique<PlaceHolder>(n);
+  if (Const::isClassOf(*n)) return std::make_unique<Const>(n);
+  if (Cast::isClassOf(*n)) return std::make_unique<Cast>(n);
+  if (UnaryOp::isClassOf(*n)) return std::make_unique<UnaryOp>(n);
+  if (BinaryOp::isClassOf(*n)) return std::make_unique<BinaryOp>(n);
+  if (TernaryOp::isClassOf(*n)) return std::make_unique<TernaryOp>(n);
+  return std::make_unique<Expr>(n);
+}
+
+const Expr& Expr::operand(std::size_t i) const {
+  operands_.resize(node_->args.size());
+  if (!operands_[i]) operands_[i] = Expr(node_->args[i]).clone();
+  return *operands_[i];
+}
+
+void Expr::takeOperands() const {
+  std::vector<NodeRef> args = node_->args;
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (operands_[i]) args[i] = operands_[i]->node();
+  if (args != node_->args)
+    node_ = makeOp(node_->op, std::move(args), node_->type, node_->immediate);
+}
+
 bool Expr::deepEquals(const Expr& other) const {
-  std::vector<std::pair<const Node*, const Node*>> pending{{node_.get(), other.node_.get()}};
+  const NodeRef mine = node(), theirs = other.node();
+  std::vector<std::pair<const Node*, const Node*>> pending{{mine.get(), theirs.get()}};
   std::unordered_set<std::size_t> seen;
   while (!pending.empty()) {
     const auto [a, b] = pending.back();
@@ -81,8 +161,17 @@ bool Expr::deepEquals(const Expr& other) const {
 
 std::string Expr::toString() const {
   std::ostringstream os;
-  print(os, *node_, 0);
+  print(os, 0, false);
   return os.str();
+}
+
+void Expr::print(std::ostream& os, unsigned indent, bool prettyPrint) const {
+  if (prettyPrint) {
+    printLines(os, *node(), indent, 0);
+  } else {
+    os << std::string(indent, ' ');
+    expr::print(os, *node(), 0);
+  }
 }
 
 namespace {
@@ -97,10 +186,32 @@ NodeRef makePlaceHolder(unsigned index) {
 }
 }  // namespace
 
+Const::Const(const poplar::TypeTraits& host, poplar::Type type, const char* data)
+    : Expr(constantOf(host, type, data)) {}
+
+char* Const::getData() const {
+  const Node& n = *node();
+  const auto real_as_float = static_cast<float>(n.real);
+  if (!n.is_real)
+    std::memcpy(data_.data(), &n.integer, sizeof n.integer);  // little-endian: low bytes first
+  else if (n.host.size == sizeof(float))
+    std::memcpy(data_.data(), &real_as_float, sizeof real_as_float);
+  else
+    std::memcpy(data_.data(), &n.real, sizeof n.real);
+  return data_.data();
+}
+
+std::uint64_t Const::getDataForUnsignedIntegral() const {
+  if (node()->is_real)
+    throw poputil::poplibs_error("[popops::expr::Const] needs an integer; got " + printValue() +
+                                 ". Use getDataAsDouble.");
+  return static_cast<std::uint64_t>(node()->integer);
+}
+
 std::string Const::printValue() const {
-  if (!node_->is_real) return std::to_string(node_->integer);
+  if (!node()->is_real) return std::to_string(node()->integer);
   std::ostringstream text;
-  text << std::setprecision(std::numeric_limits<float>::max_digits10) << node_->real;
+  text << std::setprecision(std::numeric_limits<float>::max_digits10) << node()->real;
   return text.str();
 }
 

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -8,6 +10,7 @@
 
 #include "engine/expr/ExprOp.hpp"
 #include "poplar/Type.hpp"
+#include "poplar/TypeTraits.hpp"
 #include "popops/ExprOp.hpp"
 
 /// Expressions over the elements of tensors, applied with popops::map:
@@ -26,6 +29,7 @@ struct Node {
   bool fixed_type = false;     ///< constant: never takes the type of what it stands beside
   double real = 0;
   std::int64_t integer = 0;
+  poplar::TypeTraits host;  ///< constant: of the host's value that it was made of
   std::vector<std::shared_ptr<const Node>> args;
 
   Node() = default;
@@ -35,33 +39,84 @@ struct Node {
 };
 using NodeRef = std::shared_ptr<const Node>;
 
-/// Base of all expressions; a handle, cheap to copy.
+/// Base of all expressions; a handle, cheap to copy. Copies are independent of each other: a handle
+/// that an operand is assigned to (by way of getArg and the like) changes alone.
 class Expr {
  public:
   virtual ~Expr() = default;
-  Expr(const Expr&) = default;
-  Expr& operator=(const Expr&) = default;
-  std::unique_ptr<Expr> clone() const { return std::unique_ptr<Expr>(new Expr(*this)); }
+  Expr(const Expr& other) : node_(other.node()) {}
+  Expr& operator=(const Expr& other) {
+    const NodeRef node = other.node();
+    operands_.clear();
+    node_ = node;
+    return *this;
+  }
+  /// Of the class that its node has: PlaceHolder, Const, Cast, UnaryOp, BinaryOp or TernaryOp.
+  std::unique_ptr<Expr> clone() const;
   bool deepEquals(const Expr& other) const;
   std::string toString() const;
+  /// With `prettyPrint`, each operand on a line of its own.
+  void print(std::ostream& os, unsigned indent = 0, bool prettyPrint = true) const;
   /// Whether it is of this class, by whatever handle it is held.
   template <class T>
   bool isA() const {
-    return T::isClassOf(*node_);
+    return T::isClassOf(*node());
+  }
+  /// Null where it is not of this class, or is held by a handle of another one.
+  template <class T>
+  T* getAs() {
+    return isA<T>() ? dynamic_cast<T*>(this) : nullptr;
+  }
+  template <class T>
+  const T* getAs() const {
+    return isA<T>() ? dynamic_cast<const T*>(this) : nullptr;
   }
 
   /// For the library.
   explicit Expr(NodeRef node) : node_(std::move(node)) {}
-  const NodeRef& node() const { return node_; }
+  const NodeRef& node() const {
+    if (!operands_.empty()) takeOperands();
+    return node_;
+  }
 
  protected:
-  NodeRef node_;
-};
+  /// The i-th operand, which lives as long as this handle and its node are not replaced.
+  const Expr& operand(std::size_t i) const;
 
-/// Any expression, for building dynamically where the outermost class may change.
-class Any : public Expr {
+ private:
+  /// Operands that were handed out may have been assigned to: then the node is made again.
+  void takeOperands() const;
+
+  mutable NodeRef node_;
+  mutable std::vector<std::unique_ptr<Expr>> operands_;  ///< those that operand() has made
+};
+inline bool deepEquals(const Expr& a, const Expr& b) { return a.deepEquals(b); }
+inline std::ostream& operator<<(std::ostream& os, const Expr& expr) {
+  expr.print(os);
+  return os;
+}
+
+/// Holds any expression, for building dynamically where the outermost class may change.
+class Any {
  public:
-  Any(const Expr& expr) : Expr(expr) {}  // NOLINT: implicit as in the SDK
+  Any(const Expr& expr) : expr_(expr.clone()) {}  // NOLINT: implicit as in the SDK
+  Any(const Any& other) : expr_(other.expr_->clone()) {}
+  Any& operator=(const Any& other) {
+    expr_ = other.expr_->clone();
+    return *this;
+  }
+  operator Expr&() { return *expr_; }              // NOLINT: implicit as in the SDK
+  operator const Expr&() const { return *expr_; }  // NOLINT: implicit as in the SDK
+  template <class T>
+  bool isA() const {
+    return expr_->isA<T>();
+  }
+
+  /// For the library.
+  const NodeRef& node() const { return expr_->node(); }
+
+ private:
+  std::unique_ptr<Expr> expr_;
 };
 
 /// For the library: an operation of the engine over operands.
@@ -75,8 +130,19 @@ class Const : public Expr {
   Const(T x) : Expr(make(x, typeOf<T>())) {}  // NOLINT: implicit as in the SDK
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
+  /// Of `type`, from one value of the host. Throws poplibs_error where `host` is not a number.
+  Const(const poplar::TypeTraits& host, poplar::Type type, const char* data);
+  explicit Const(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
 
-  poplar::Type getType() const { return node_->type; }
+  const poplar::Type& getType() const { return node()->type; }
+  /// The host's value that it was made of; the bytes live as long as this handle.
+  char* getData() const;
+  const poplar::TypeTraits& getTypeTraits() const { return node()->host; }
+  double getDataAsDouble() const {
+    return node()->is_real ? node()->real : static_cast<double>(node()->integer);
+  }
+  /// Throws poplibs_error for a number with a fraction.
+  std::uint64_t getDataForUnsignedIntegral() const;
   /// The value, with as many digits as give it back.
   std::string printValue() const;
   static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kConst; }
@@ -96,12 +162,16 @@ class Const : public Expr {
     node->type = type;
     node->fixed_type = fixed;
     node->is_real = std::is_floating_point_v<T>;
+    using Host = std::conditional_t<std::is_same_v<T, long double>, double, T>;
+    node->host = poplar::TypeTraits::make<Host>();
     if constexpr (std::is_floating_point_v<T>)
       node->real = static_cast<double>(x);
     else
       node->integer = static_cast<std::int64_t>(x);
     return node;
   }
+
+  mutable std::array<char, 8> data_{};
 };
 
 class ConstHalf : public Const {
@@ -114,7 +184,8 @@ inline ConstHalf operator""_half(long double x) { return ConstHalf(static_cast<f
 class PlaceHolder : public Expr {
  public:
   PlaceHolder(unsigned index);
-  unsigned getIndex() const { return static_cast<unsigned>(node_->immediate); }
+  explicit PlaceHolder(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
+  unsigned getIndex() const { return static_cast<unsigned>(node()->immediate); }
   static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kPlaceHolder; }
 };
 
@@ -124,16 +195,18 @@ inline const PlaceHolder _1(1), _2(2), _3(3), _4(4), _5(5), _6(6), _7(7), _8(8),
 class Cast : public Expr {
  public:
   Cast(const Expr& a, poplar::Type type);
-  Expr getLHS() const { return Expr(node_->args[0]); }
-  poplar::Type getRHSType() const { return node_->type; }
+  explicit Cast(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
+  const Expr& getLHS() const { return operand(0); }
+  const poplar::Type& getRHSType() const { return node()->type; }
   static bool isClassOf(const Node& node);
 };
 
 class UnaryOp : public Expr {
  public:
   UnaryOp(UnaryOpType type, const Expr& a);
-  UnaryOpType getOpType() const { return static_cast<UnaryOpType>(node_->op); }
-  Expr getArg() const { return Expr(node_->args[0]); }
+  explicit UnaryOp(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
+  UnaryOpType getOpType() const { return static_cast<UnaryOpType>(node()->op); }
+  const Expr& getArg() const { return operand(0); }
   static bool isClassOf(const Node& node);
 
  protected:
@@ -144,9 +217,10 @@ class UnaryOp : public Expr {
 class BinaryOp : public Expr {
  public:
   BinaryOp(BinaryOpType type, const Expr& a, const Expr& b);
-  BinaryOpType getOpType() const { return static_cast<BinaryOpType>(node_->op); }
-  Expr getLHS() const { return Expr(node_->args[0]); }
-  Expr getRHS() const { return Expr(node_->args[1]); }
+  explicit BinaryOp(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
+  BinaryOpType getOpType() const { return static_cast<BinaryOpType>(node()->op); }
+  const Expr& getLHS() const { return operand(0); }
+  const Expr& getRHS() const { return operand(1); }
   static bool isClassOf(const Node& node);
 
  protected:
@@ -157,10 +231,11 @@ class BinaryOp : public Expr {
 class TernaryOp : public Expr {
  public:
   TernaryOp(TernaryOpType type, const Expr& a, const Expr& b, const Expr& c);
-  TernaryOpType getOpType() const { return static_cast<TernaryOpType>(node_->op); }
-  Expr getArg0() const { return Expr(node_->args[0]); }
-  Expr getArg1() const { return Expr(node_->args[1]); }
-  Expr getArg2() const { return Expr(node_->args[2]); }
+  explicit TernaryOp(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
+  TernaryOpType getOpType() const { return static_cast<TernaryOpType>(node()->op); }
+  const Expr& getArg0() const { return operand(0); }
+  const Expr& getArg1() const { return operand(1); }
+  const Expr& getArg2() const { return operand(2); }
   static bool isClassOf(const Node& node);
 
  protected:

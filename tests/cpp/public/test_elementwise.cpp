@@ -169,6 +169,82 @@ TEST(expressions_tell_their_class_and_parts) {
   CHECK_EQ(poputil::toProfileValue(pe::BinaryOpType::ADD).asString(), std::string("ADD"));
 }
 
+/// Adds `offset` to the index of every placeholder, as a program that joins expressions does.
+void shiftPlaceHolders(const pe::Expr* expr, unsigned offset) {
+  auto* e = const_cast<pe::Expr*>(expr);
+  if (auto* placeholder = dynamic_cast<pe::PlaceHolder*>(e)) {
+    *placeholder = pe::PlaceHolder(placeholder->getIndex() + offset);
+  } else if (const auto* cast = e->getAs<pe::Cast>()) {
+    shiftPlaceHolders(&cast->getLHS(), offset);
+  } else if (auto* unary = dynamic_cast<pe::UnaryOp*>(e)) {
+    shiftPlaceHolders(&unary->getArg(), offset);
+  } else if (auto* binary = dynamic_cast<pe::BinaryOp*>(e)) {
+    shiftPlaceHolders(&binary->getLHS(), offset);
+    shiftPlaceHolders(&binary->getRHS(), offset);
+  } else if (auto* ternary = dynamic_cast<pe::TernaryOp*>(e)) {
+    shiftPlaceHolders(&ternary->getArg0(), offset);
+    shiftPlaceHolders(&ternary->getArg1(), offset);
+    shiftPlaceHolders(&ternary->getArg2(), offset);
+  }
+}
+
+TEST(operands_of_expressions_can_be_assigned_to) {
+  const pe::Any before = pe::Select(-pe::_1, pe::Cast(pe::_2 * pe::_1, FLOAT), pe::_3 < 2.0F);
+  const pe::Any expected = pe::Select(-pe::_2, pe::Cast(pe::_3 * pe::_2, FLOAT), pe::_4 < 2.0F);
+  pe::Any shifted = before;
+  const pe::Any untouched = shifted;
+  pe::Expr& inside = shifted;
+  shiftPlaceHolders(&inside, 1);
+  CHECK(deepEquals(shifted, expected));
+  CHECK(deepEquals(untouched, before));
+  CHECK(deepEquals(*inside.clone(), expected));
+  CHECK(inside.getAs<pe::BinaryOp>() == nullptr);
+  // Its node is the one that runs.
+  Fixture f;
+  const Tensor x = f.constant<float>({2}, {3, 5});
+  const pe::Any two = pe::_1 - 1.0F;
+  pe::Any other = two;
+  shiftPlaceHolders(&static_cast<pe::Expr&>(other), 1);
+  const Tensor r = popops::map(f.graph, other, {x, f.constant<float>({2}, {10, 20})}, f.prog);
+  CHECK(f.run(r) == (std::vector<float>{9, 19}));
+}
+
+TEST(expressions_print_on_one_line_or_on_several) {
+  std::ostringstream lines, line;
+  lines << (pe::_1 + pe::Const(2)) * pe::_2;
+  CHECK_EQ(lines.str(), std::string("multiply(\n  add(\n    _1,\n    2),\n  _2)"));
+  (pe::_1 + pe::Const(2)).print(line, 1, false);
+  CHECK_EQ(line.str(), std::string(" add(_1, 2)"));
+}
+
+template <class T>
+void checkBytesOfConstant(T value, Type type) {
+  const pe::Const made(value);
+  const pe::Const again(made.getTypeTraits(), type, made.getData());
+  CHECK_EQ(made.getTypeTraits().size, sizeof(T));
+  CHECK_EQ(*reinterpret_cast<const T*>(again.getData()), value);
+  CHECK_EQ(again.getDataAsDouble(), static_cast<double>(value));
+  CHECK(again.getType() == type);
+  if (std::is_integral_v<T>)
+    CHECK_EQ(static_cast<T>(again.getDataForUnsignedIntegral()), value);
+  else
+    CHECK_THROWS(again.getDataForUnsignedIntegral(), "needs an integer");
+}
+
+TEST(constants_give_and_take_the_bytes_of_their_value) {
+  checkBytesOfConstant(0.1F, HALF);
+  checkBytesOfConstant(-0.1, FLOAT);
+  checkBytesOfConstant(true, BOOL);
+  checkBytesOfConstant<signed char>(-7, SIGNED_CHAR);
+  checkBytesOfConstant<unsigned char>(200, UNSIGNED_CHAR);
+  checkBytesOfConstant<short>(-30000, SHORT);
+  checkBytesOfConstant<unsigned short>(60000, UNSIGNED_SHORT);
+  checkBytesOfConstant(-2000000000, INT);
+  checkBytesOfConstant(4000000000U, UNSIGNED_INT);
+  checkBytesOfConstant(-(1LL << 50), LONGLONG);
+  CHECK_THROWS(pe::Const(TypeTraits{}, FLOAT, "abcd"), "needs an integer or a number of float");
+}
+
 TEST(gelu_by_the_error_function_has_its_three_forms) {
   Fixture f;
   const std::vector<float> values{-3.0f, -0.5f, 0.0f, 0.25f, 2.0f};

@@ -148,7 +148,8 @@ TEST(a_host_function_is_called_with_its_arguments) {
   Tensor b = graph.addConstant(INT, {}, 10);
   Tensor r = graph.addVariable(FLOAT, {3}, VariableMappingMethod::LINEAR, "r");
   const HostFunction scale = graph.addHostFunction("scale", {{FLOAT, 3}, {INT, 1}}, {{FLOAT, 3}});
-  const HostFunction tell = graph.addHostFunction("tell", {{FLOAT, 3}}, {});
+  const std::vector<std::tuple<Type, std::size_t>> one{{FLOAT, 3}};
+  const HostFunction tell = graph.addHostFunction("tell", ArrayRef{one}, {});
   graph.createHostRead("r", r);
   Sequence prog(Call(scale, {a, b}, {r}), Call(tell, {r}, {}));
   CHECK_THROWS(Call(tell, {}, {}), "1 inputs");
