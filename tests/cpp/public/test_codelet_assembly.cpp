@@ -6,7 +6,8 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Inline assembly of an IPU in codelets: what hosts can do with it, and what they tell of the rest.
+/// Inline assembly of an IPU in codelets: what hosts can do with it, and what they tell of the
+/// rest.
 using namespace poplar;
 
 namespace {
