@@ -77,7 +77,7 @@ void compileAsItIs(const std::string& source, const std::string& object, const s
   try {
     return compileInputs([&](const char* inputs) { compile(source, object, flags, inputs); });
   } catch (const graph_program_compilation_error& error) {
-    if (!isOfTheDevice(error.what())) throw;
+    if (!isOfTheDevice(error.what()) && !hasAssembly(readFile(source))) throw;
   }
   writeFile(source, withWorkersHeader(readFile(source)));
   const std::string preprocessed = source + ".ii";

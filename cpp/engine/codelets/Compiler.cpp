@@ -10,6 +10,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/Process.hpp"
+#include "engine/codelets/WorkerCalls.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -136,6 +137,12 @@ void runLinker(const char* where, const std::vector<std::string>& arguments) {
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Finished finished = run(where, command);
   if (finished.exit_code == 0) return;
+  if (const std::string instruction = missingAssembly(finished.output); !instruction.empty())
+    throw link_error(std::string("[") + where +
+                         "] needs vertices in C++; got inline assembly of an IPU (" + instruction +
+                         "), which has no meaning for hosts. Give the vertex a branch in C++ "
+                         "outside of #ifdef __IPU__.",
+                     finished.output);
   throw link_error(
       std::string("[") + where +
           "] needs a definition of every function that codelets call; the linker said:\n" +

@@ -1,6 +1,7 @@
 #include "engine/codelets/WorkerCalls.hpp"
 
 #include <cctype>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <regex>
@@ -9,6 +10,9 @@
 
 namespace ipujax::engine {
 namespace {
+
+/// Begins the names of functions that are defined nowhere.
+constexpr const char* kNoAssembly = "ipujax_no_assembly_";
 
 using Operands = std::map<std::string, std::string>;  ///< "%[name]" or "%0": its expression
 
@@ -130,7 +134,7 @@ std::optional<std::string> callOf(const std::string& instruction, Registers& reg
   std::size_t at = 0;
   std::vector<std::string> arguments = parts(list, at, ',');
   for (std::string& argument : arguments) argument = trimmed(argument);
-  if (match[1] == "sync") return "";
+  if (match[1] == "sync" || match[1] == "nop" || match[1] == "fnop") return "";
   if (match[1] == "setzi" && arguments.size() == 2 && registers.set(arguments[0], arguments[1]))
     return "";
   if (match[1] != "runall" || arguments.size() != 3 || arguments[2] != "0") return std::nullopt;
@@ -159,27 +163,83 @@ std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
   return "do { " + calls + "} while (false)";
 }
 
+/// Whether assembly that is no statement begins here: the name of a declared function or variable,
+/// or what stands at file scope.
+bool isLabel(const std::string& code, std::size_t begin, std::size_t behind_word,
+             const std::vector<std::string>& sections) {
+  if (sections.size() > 1 || code.find("volatile", behind_word) < code.find('(', behind_word))
+    return false;
+  const std::size_t before = code.find_last_not_of(" \t\r\n", begin == 0 ? 0 : begin - 1);
+  return before == std::string::npos || std::string(";{}:").find(code[before]) == std::string::npos;
+}
+
+/// A call of a function that is defined nowhere, which names the instruction.
+std::string missing(const std::string& said) {
+  static const std::regex instruction(R"((?:^|[\n;{]|\w+:)\s*([a-z]\w*)(?!\w*:))");
+  std::smatch match;
+  const std::string word = std::regex_search(said, match, instruction) ? match[1].str() : "other";
+  const std::string name = kNoAssembly + word;
+  return "do { extern void " + name + "(); " + name + "(); } while (false)";
+}
+
+/// What stands in the place of assembly that the host's assembler does not know; nothing where it
+/// stays.
+std::optional<std::string> inPlaceOf(const std::string& code, std::size_t begin,
+                                     const std::vector<std::string>& sections) {
+  const std::string said = spoken(sections[0]);
+  const std::string text = trimmed(said);
+  if (text.empty()) return std::nullopt;
+  if (isLabel(code, begin, begin, sections)) {
+    if (text[0] == '$') return "";  // a variable in a register of its own
+    return std::nullopt;
+  }
+  if (sections.size() == 1 && text[0] == '.') return "";  // functions in assembly, at file scope
+  if (const std::optional<std::string> calls = callsOf(sections)) return calls;
+  return missing(said);
+}
+
+/// Whether a place of preprocessed text is in a header of the system, by the lines' markers before.
+class SystemHeaders {
+ public:
+  explicit SystemHeaders(const std::string& text) : text_(text) {}
+
+  bool contain(std::size_t place) {
+    for (; next_ != std::string::npos && next_ < place; next_ = text_.find("\n# ", next_ + 1)) {
+      const std::string line = text_.substr(next_ + 1, text_.find('\n', next_ + 1) - next_ - 1);
+      const std::size_t quote = line.rfind('"');
+      if (quote != std::string::npos) inside_ = line.find(" 3", quote) != std::string::npos;
+    }
+    return inside_;
+  }
+
+ private:
+  const std::string& text_;
+  std::size_t next_ = text_.find("\n# ");
+  bool inside_ = false;
+};
+
 }  // namespace
 
 std::string withWorkerCalls(const std::string& preprocessed) {
   static const std::regex statement(
       R"(\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|__volatile)\s*)?\()",
       std::regex::optimize);
+  SystemHeaders headers(preprocessed);
   std::string made;
   std::size_t done = 0;
   for (std::sregex_iterator it(preprocessed.begin(), preprocessed.end(), statement), end; it != end;
        ++it) {
     const auto begin = static_cast<std::size_t>(it->position());
-    if (begin < done) continue;
+    if (begin < done || headers.contain(begin)) continue;
     std::size_t at = begin + static_cast<std::size_t>(it->length());
     const std::vector<std::string> sections = parts(preprocessed, at, ':');
     if (sections.empty()) continue;
-    const std::optional<std::string> calls = callsOf(sections);
-    if (!calls) continue;
+    const std::optional<std::string> instead = inPlaceOf(preprocessed, begin, sections);
+    if (!instead) continue;
     std::string lines;  // as many as were there
     for (std::size_t i = begin; i < at; ++i)
       if (preprocessed[i] == '\n') lines += '\n';
-    made += preprocessed.substr(done, begin - done) + *calls + lines;
+    made += preprocessed.substr(done, begin - done) + *instead + lines;
     done = at + 1;
   }
   return made + preprocessed.substr(done);
@@ -206,10 +266,28 @@ std::string withWorkersHeader(const std::string& source) {
 }
 
 bool isOfTheDevice(const std::string& message) {
-  for (const char* words : {"no such instruction", "unknown mnemonic", "invalid instruction",
-                            "is unknown", "__builtin_ipu_"})
+  for (const char* words :
+       {"no such instruction", "unknown mnemonic", "invalid instruction", "is unknown",
+        "Assembler messages:", "register name", "impossible constraint", "__builtin_ipu_"})
     if (message.find(words) != std::string::npos) return true;
   return false;
+}
+
+bool hasAssembly(const std::string& source) {
+  static const std::regex of_an_ipu(R"(\basm\b|\b__asm(?:__)?\b)", std::regex::optimize);
+  return (source.find("$m") != std::string::npos || source.find("$a") != std::string::npos) &&
+         std::regex_search(source, of_an_ipu);
+}
+
+std::string missingAssembly(const std::string& message) {
+  const std::size_t at = message.find(kNoAssembly);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + std::strlen(kNoAssembly);
+  std::size_t end = begin;
+  while (end < message.size() &&
+         (std::isalnum(static_cast<unsigned char>(message[end])) != 0 || message[end] == '_'))
+    ++end;
+  return message.substr(begin, end - begin);
 }
 
 }  // namespace ipujax::engine

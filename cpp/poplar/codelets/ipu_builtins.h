@@ -222,6 +222,16 @@ inline ipujax_vectors::float2 ipujax_ipu_not_v2f32(ipujax_vectors::float2 v) {
   inline ipujax_vectors::short4 ipujax_ipu_##name(ipujax_vectors::half4 v) {             \
     return ipujax_builtins::integers<ipujax_vectors::short4>(                               \
         [](float x) { return std::name(x); }, v);                                           \
+  }                                                                                         \
+  inline int ipujax_ipu_##name##_f32(float v) { return std::name(v); }                   \
+  inline auto ipujax_ipu_##name##_v2f32(ipujax_vectors::float2 v) {                      \
+    return ipujax_ipu_##name(v);                                                         \
+  }                                                                                         \
+  inline auto ipujax_ipu_##name##_v2f16(ipujax_vectors::half2 v) {                       \
+    return ipujax_ipu_##name(v);                                                         \
+  }                                                                                         \
+  inline auto ipujax_ipu_##name##_v4f16(ipujax_vectors::half4 v) {                       \
+    return ipujax_ipu_##name(v);                                                         \
   }
 IPUJAX_IS(isfinite)
 IPUJAX_IS(isinf)
@@ -476,5 +486,14 @@ inline unsigned ipujax_ipu_get_scount_l() {
 inline unsigned ipujax_ipu_get_scount_u() {
   return static_cast<unsigned>(ipujax_registers::cycles() >> 32);
 }
+
+// Loads of weights and packed addresses have no meaning here: the linker tells of them where a
+// vertex needs them (engine/codelets/WorkerCalls.hpp).
+void ipujax_no_assembly_ld128putcs(unsigned index);
+void ipujax_no_assembly_ld64putcs(unsigned index);
+ipujax_vectors::uint2 ipujax_no_assembly_tapack(const void* a, const void* b, const void* c);
+#define __builtin_ipu_ld128putcs ipujax_no_assembly_ld128putcs
+#define __builtin_ipu_ld64putcs ipujax_no_assembly_ld64putcs
+#define __builtin_ipu_tapack ipujax_no_assembly_tapack
 
 #include "ipu_builtin_names.h"

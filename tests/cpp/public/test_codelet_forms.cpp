@@ -332,22 +332,6 @@ TEST(supervisors_start_the_workers_of_their_tile) {
   CHECK(run<int>(g, "ByFunction<int>", {{"in", g.constant<int>({15}, values)}}, 15) == function);
 }
 
-TEST(other_assembly_of_an_ipu_is_refused_with_its_instruction) {
-  Fixture f;
-  CHECK_THROWS(add(f, R"src(
-#include <poplar/Vertex.hpp>
-    class Waits : public poplar::SupervisorVertex {
-     public:
-      poplar::Output<float> out;
-      bool compute() {
-        asm volatile("delay 7 \n sync 1" :::);
-        *out = 1;
-        return true;
-      }
-    };)src"),
-               "delay");
-}
-
 TEST(headers_in_other_folders_are_read_as_for_an_ipu) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("ipujax-forms-" + std::to_string(getpid()));
