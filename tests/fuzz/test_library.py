@@ -15,7 +15,7 @@ from jax import lax
 import ipujax as ipu
 from tests.fuzz import chunks
 from tests.fuzz.library import modes
-from tests.fuzz.library.compare import Run, compared, from_seed, unequal
+from tests.fuzz.library.compare import Run, compared, differing, from_seed, unequal
 from tests.fuzz.library.generators import GENERATORS
 
 #: Calls of each function.
@@ -72,6 +72,16 @@ def test_a_wrong_result_and_a_wrong_gradient_are_seen():
         run = next(r for r in runs if r.mode == mode and _is_large_float32(r))
         assert compared(run) == []
         assert compared(replace(run, case=replace(run.case, function=function)))
+
+
+def test_constants_say_how_large_an_error_may_be():
+    """Of a result that is zero but for rounding, where the program holds every operand itself."""
+    runs = map(from_seed, range(60_000, 70_000))
+    run = next(r for r in runs if r.program.constants and not r.program.operands)
+    operand = np.array([3, 4], np.float32)
+    run = replace(run, program=replace(run.program, constants=(operand,)))
+    assert differing(run, [np.zeros(2, np.float32)], [np.full(2, 1e-16)], None) == []
+    assert differing(run, [np.zeros(2, np.float32)], [np.full(2, 1e-3)], None)
 
 
 def _steeper(x):

@@ -103,10 +103,11 @@ def _leaves(tree: Any) -> list[Any]:
 def differing(run: Run, ours: Any, theirs: Any, plain: Any) -> list[str]:
     if len(ours) != len(theirs):
         return [f"{len(ours)} results instead of {len(theirs)}"]
-    names = {str(x.dtype) for x in (*run.program.operands, *ours)}
+    operands = (*run.program.operands, *run.program.constants)
+    names = {str(x.dtype) for x in (*operands, *ours)}
     narrow = next((n for n in ("bfloat16", "float16") if n in names), "float32")
     allowed = ALLOWED[narrow] * BY_DEPTH[run.program.depth] * run.case.factor
-    floats = [x for x in (*run.program.operands, *theirs) if jnp.issubdtype(x.dtype, jnp.floating)]
+    floats = [x for x in (*operands, *theirs) if jnp.issubdtype(x.dtype, jnp.floating)]
     least = LEAST * max(map(_scale, floats), default=0.0)
     texts = []
     for k, (a, b) in enumerate(zip(ours, theirs, strict=True)):

@@ -34,6 +34,7 @@ class Program:
         traced: whether the program is compiled as one.
         shardings: of the operands, where it runs on several devices.
         depth: how often it is differentiated.
+        constants: operands that the program holds itself.
     """
 
     fast: Callable[[Function], Function]
@@ -42,6 +43,7 @@ class Program:
     traced: bool = True
     shardings: tuple[Any, ...] | None = None
     depth: int = 0
+    constants: tuple[Any, ...] = ()
 
 
 Mode = Callable[[Draw, Case], Program]
@@ -397,7 +399,10 @@ def constants(d: Draw, case: Case) -> Program:
     """Some operands are constants of the program."""
     operands = case.draw(d.numbers())
     is_known = [d.chance(0.6) for _ in operands]
-    given = tuple(x for x, known in zip(operands, is_known, strict=True) if not known)
+    held, given = (
+        tuple(x for x, known in zip(operands, is_known, strict=True) if known is wanted)
+        for wanted in (True, False)
+    )
 
     def transform(function: Function) -> Function:
         def program(*given: Any) -> Any:
@@ -410,7 +415,7 @@ def constants(d: Draw, case: Case) -> Program:
 
         return program
 
-    return same(transform, given)
+    return same(transform, given, constants=held)
 
 
 def _as_given(x: Any) -> Any:
