@@ -24,7 +24,7 @@ std::size_t sizeClass(std::size_t bytes) {
 }
 
 std::byte* newBlock(std::size_t capacity) {
-  const bool huge = capacity >= 2 * kHugePageBytes;
+  const bool huge = capacity >= kHugePageBytes;
   const std::size_t alignment = huge ? kHugePageBytes : HostAllocator::kAlignment;
   const std::size_t rounded = (capacity + alignment - 1) / alignment * alignment;
   auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));

@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/LoopCost.hpp"
 
 namespace ipujax::engine {
@@ -61,10 +63,8 @@ class Tokens {
   void marker() {
     const std::size_t begin = i_;
     skipLine();
-    const std::string line = text_.substr(begin, i_ - begin);
-    const std::size_t quote = line.rfind('"');
-    if (line.rfind("# ", 0) == 0 && quote != std::string::npos)
-      system_ = line.find(" 3", quote) != std::string::npos;
+    const auto line = std::string_view(text_).substr(begin, i_ - begin);
+    system_ = beginsSystemHeader(line).value_or(system_);
   }
 
   void raw() {

@@ -131,6 +131,12 @@ std::string switches(const std::string& text) {
 
 }  // namespace
 
+std::optional<bool> beginsSystemHeader(std::string_view line) {
+  const std::size_t quote = line.rfind('"');
+  if (!line.starts_with("# ") || quote == std::string_view::npos) return std::nullopt;
+  return line.find(" 3", quote) != std::string_view::npos;
+}
+
 bool usesIntrinsics(const std::string& text) {
   for (const char* word : {"__builtin_ipu_", "ipu_builtins", "ipu_vector_math", "ipu_intrinsics",
                            "ipu_memory_intrinsics"})

@@ -1,11 +1,17 @@
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace ipujax::engine {
 
 /// A source of codelets that needs no file but the compiler's own and the model's: with what it
 /// includes from beside `path` in it, and the model's prelude. Throws file_load_error.
 std::string wholeText(const std::string& text, const std::string& path);
+
+/// What a line of preprocessed text says of the lines after it: whether they are a system header's
+/// (flag 3 of a line marker). None for a line that is no marker.
+std::optional<bool> beginsSystemHeader(std::string_view line);
 
 /// Whether a text names the IPU's own functions, by themselves or by their headers.
 bool usesIntrinsics(const std::string& text);

@@ -30,12 +30,10 @@ std::string withoutSystemHeaders(const std::string& text) {
   std::string kept;
   bool system = false;
   for (std::string line; std::getline(in, line);) {
-    if (line.rfind("# ", 0) != 0) {
-      if (!system) kept += line + "\n";
-      continue;
-    }
-    const std::size_t quote = line.rfind('"');
-    system = quote != std::string::npos && line.find(" 3", quote) != std::string::npos;
+    if (const auto marker = beginsSystemHeader(line))
+      system = *marker;
+    else if (!system)
+      kept += line + "\n";
   }
   return kept;
 }

@@ -6,7 +6,10 @@
 #include <optional>
 #include <regex>
 #include <sstream>
+#include <string_view>
 #include <vector>
+
+#include "engine/codelets/CodeletText.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -165,10 +168,8 @@ std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
 
 /// Whether assembly that is no statement begins here: the name of a declared function or variable,
 /// or what stands at file scope.
-bool isLabel(const std::string& code, std::size_t begin, std::size_t behind_word,
-             const std::vector<std::string>& sections) {
-  if (sections.size() > 1 || code.find("volatile", behind_word) < code.find('(', behind_word))
-    return false;
+bool isLabel(const std::string& code, std::size_t begin, const std::vector<std::string>& sections) {
+  if (sections.size() > 1 || code.find("volatile", begin) < code.find('(', begin)) return false;
   const std::size_t before = code.find_last_not_of(" \t\r\n", begin == 0 ? 0 : begin - 1);
   return before == std::string::npos || std::string(";{}:").find(code[before]) == std::string::npos;
 }
@@ -189,7 +190,7 @@ std::optional<std::string> inPlaceOf(const std::string& code, std::size_t begin,
   const std::string said = spoken(sections[0]);
   const std::string text = trimmed(said);
   if (text.empty()) return std::nullopt;
-  if (isLabel(code, begin, begin, sections)) {
+  if (isLabel(code, begin, sections)) {
     if (text[0] == '$') return "";  // a variable in a register of its own
     return std::nullopt;
   }
@@ -205,9 +206,9 @@ class SystemHeaders {
 
   bool contain(std::size_t place) {
     for (; next_ != std::string::npos && next_ < place; next_ = text_.find("\n# ", next_ + 1)) {
-      const std::string line = text_.substr(next_ + 1, text_.find('\n', next_ + 1) - next_ - 1);
-      const std::size_t quote = line.rfind('"');
-      if (quote != std::string::npos) inside_ = line.find(" 3", quote) != std::string::npos;
+      const std::size_t end = text_.find('\n', next_ + 1);
+      const auto line = std::string_view(text_).substr(next_ + 1, end - next_ - 1);
+      inside_ = beginsSystemHeader(line).value_or(inside_);
     }
     return inside_;
   }

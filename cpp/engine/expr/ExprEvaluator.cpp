@@ -45,15 +45,17 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
 
 namespace {
 
-constexpr std::size_t kAllKeptBytes = simd::kMostKept * simd::kKeptBytes;
+constexpr std::size_t kAllKeptBytes = simd::kKeptElements * sizeof(float);
 
 /// Where a chain's memory lies, by number.
 void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
                 simd::ChainMemory& memory) {
+  memory.num_kept = chain.num_kept;
+  const std::int64_t kept_bytes =
+      chain.num_kept == 0 ? 0 : simd::stretchOf(chain.num_kept) * std::int64_t{sizeof(float)};
   for (std::size_t i = 0; i < chain.memory.size(); ++i) {
     const Chain::Memory& m = chain.memory[i];
-    memory.keeps = memory.keeps || m.kept >= 0;
-    memory.at[i] = m.kept >= 0 ? kept + static_cast<std::size_t>(m.kept) * simd::kKeptBytes
+    memory.at[i] = m.kept >= 0 ? kept + m.kept * kept_bytes
                                : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
   }
 }

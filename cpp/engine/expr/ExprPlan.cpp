@@ -457,6 +457,7 @@ class Planner {
                      : m.output >= 0 ? outputPlace(m.output)
                                      : m.place;
       memory.kept = m.kept;
+      chain.num_kept = std::max(chain.num_kept, static_cast<std::size_t>(m.kept + 1));
       const bool scalar = m.value >= 0 && isScalar(m.value);
       chain.steps.push_back(scalar ? 0 : m.bytes);
       memory.external = !padded_ && chain.steps.back() != 0 && memory.place.base < base_;

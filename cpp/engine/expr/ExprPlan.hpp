@@ -52,6 +52,7 @@ struct Chain {
   std::vector<simd::ChainLink> links;
   std::vector<Memory> memory;
   std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar or kept
+  std::size_t num_kept = 0;         ///< places for kept strips
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -115,9 +116,11 @@ enum class Source : std::uint8_t {
 };
 constexpr int kNumSources = 3;
 constexpr std::size_t kMostKept = 8;
-/// Elements for which there is room in a kept strip.
-constexpr std::int64_t kStretch = 512;
-constexpr std::size_t kKeptBytes = kStretch * 4;
+/// Elements for which there is room in all kept strips, and in each of so many.
+constexpr std::size_t kKeptElements = 4096;
+constexpr std::int64_t stretchOf(std::size_t num_kept) {
+  return static_cast<std::int64_t>(kKeptElements / std::bit_ceil(num_kept));
+}
 
 struct ChainOperand {
   Source source = Source::kMemory;
@@ -180,7 +183,7 @@ constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands 
 /// What the operands of links number.
 struct ChainMemory {
   std::byte* at[kMostChainMemory];
-  bool keeps = false;  ///< some of it is for kept strips
+  std::size_t num_kept = 0;  ///< places for kept strips among it, each of stretchOf(num_kept)
   /// Of runChain: where each strip begins, and the elements of the stretch.
   const ChainLink* first;
   std::int64_t end;

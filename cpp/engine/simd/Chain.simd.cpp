@@ -466,7 +466,7 @@ std::int64_t chainLanes() { return kLanes; }
 void runChain(const ChainLink* links, ChainMemory& memory, std::span<const std::uint8_t> steps,
               std::int64_t n) {
   memory.first = links;
-  const std::int64_t stretch = memory.keeps ? kStretch : n;
+  const std::int64_t stretch = memory.num_kept > 0 ? stretchOf(memory.num_kept) : n;
   for (std::int64_t left = n; left > 0; left -= stretch) {
     memory.end = left < stretch ? left : stretch;
     std::int64_t at = runStrips(Strip<0, 1, 2, 3, 4, 5, 6, 7>{}, memory, 0);
