@@ -9,9 +9,9 @@ namespace popops {
 
 namespace {
 
-/// A tile gets at least so much of what the host reads or writes: PopLibs HostSliceTensor.cpp.
-constexpr std::size_t kReadPacketBytes = 1024;
-constexpr std::size_t kWritePacketBytes = 256;
+/// A tile gets at least so much of what the host reads or writes: PopLibs HostSliceTensor.cpp (in
+/// earlier versions 256 where the host writes).
+constexpr std::size_t kPacketBytes = 1024;
 
 /// Tiles reach the host through 32 exchange blocks: of each 64 tiles, 4 neighbours are a column
 /// with a block for the even ones and one for the odd ones. (The same file.)
@@ -36,24 +36,27 @@ std::vector<unsigned> tilesByDistance(unsigned num_tiles) {
   return order;
 }
 
-/// How many of the packets each tile gets.
-std::vector<std::size_t> packetsOfTiles(std::size_t num_packets, unsigned num_tiles) {
+std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+/// How many of the packets each tile gets. The tiles with one packet more are those behind the
+/// `skipped` packets of other tensors.
+std::vector<std::size_t> packetsOfTiles(std::size_t num_packets, unsigned num_tiles,
+                                        std::size_t skipped) {
   std::vector<std::size_t> counts(num_tiles, num_packets / num_tiles);
   const auto order = tilesByDistance(num_tiles);
-  for (std::size_t i = 0; i < num_packets % num_tiles; ++i) ++counts[order[i]];
+  for (std::size_t i = 0; i < num_packets % num_tiles; ++i)
+    ++counts[(order[i] + skipped) % num_tiles];
   return counts;
 }
-
-std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 /// Maps the packets of [rows, length] to tiles, evenly and in their order, and gives the tile of
 /// the first packet of each row.
 std::vector<unsigned> mapByPackets(poplar::Graph& graph, const poplar::Tensor& t, std::size_t rows,
-                                   std::size_t length, bool is_read) {
-  const std::size_t packet = (is_read ? kReadPacketBytes : kWritePacketBytes) /
-                             graph.getTarget().getTypeSize(t.elementType());
+                                   std::size_t length, std::size_t offset) {
+  const std::size_t packet = kPacketBytes / graph.getTarget().getTypeSize(t.elementType());
   const std::size_t per_row = divideUp(length, packet);
-  const auto counts = packetsOfTiles(rows * per_row, graph.getTarget().getNumTiles());
+  const auto counts = packetsOfTiles(rows * per_row, graph.getTarget().getNumTiles(),
+                                     divideUp(offset, kPacketBytes));
   poplar::Graph::TileToTensorMapping mapping(counts.size());
   std::vector<unsigned> firsts;
   std::size_t number = 0;
@@ -74,7 +77,8 @@ std::vector<unsigned> mapByPackets(poplar::Graph& graph, const poplar::Tensor& t
 }  // namespace
 
 IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
-                                           const std::vector<std::size_t>& shape, bool isRead,
+                                           const std::vector<std::size_t>& shape, bool,
+                                           std::size_t offset,
                                            const poplar::DebugContext& debugContext) {
   if (shape.size() != 2) {
     throw poputil::poplibs_error(
@@ -84,17 +88,30 @@ IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::T
   const auto indices =
       graph.addVariable(poplar::UNSIGNED_INT, {shape[0]}, {debugContext, "indices"});
   const auto tensor = graph.addVariable(type, shape, {debugContext, "tensor"});
-  const auto tiles = mapByPackets(graph, tensor, shape[0], shape[1], isRead);
+  const auto tiles = mapByPackets(graph, tensor, shape[0], shape[1], offset);
   for (std::size_t i = 0; i < tiles.size(); ++i) graph.setTileMapping(indices[i], tiles[i]);
   return {indices, tensor};
+}
+
+IndicesAndTensor createHostSliceableTensor(poplar::Graph& graph, const poplar::Type& type,
+                                           const std::vector<std::size_t>& shape, bool isRead,
+                                           const poplar::DebugContext& debugContext) {
+  return createHostSliceableTensor(graph, type, shape, isRead, 0, debugContext);
+}
+
+poplar::Tensor createHostTransferableTensor(poplar::Graph& graph, const poplar::Type& type,
+                                            const std::vector<std::size_t>& shape, bool,
+                                            std::size_t offset,
+                                            const poplar::DebugContext& debugContext) {
+  const auto tensor = graph.addVariable(type, shape, debugContext);
+  mapByPackets(graph, tensor, 1, tensor.numElements(), offset);
+  return tensor;
 }
 
 poplar::Tensor createHostTransferableTensor(poplar::Graph& graph, const poplar::Type& type,
                                             const std::vector<std::size_t>& shape, bool isRead,
                                             const poplar::DebugContext& debugContext) {
-  const auto tensor = graph.addVariable(type, shape, debugContext);
-  mapByPackets(graph, tensor, 1, tensor.numElements(), isRead);
-  return tensor;
+  return createHostTransferableTensor(graph, type, shape, isRead, 0, debugContext);
 }
 
 }  // namespace popops

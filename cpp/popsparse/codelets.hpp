@@ -1,8 +1,6 @@
 #pragma once
 
-namespace poplar {
-class Graph;
-}
+#include "poplar/Graph.hpp"
 
 namespace popsparse {
 

@@ -1,8 +1,6 @@
 #pragma once
 
-namespace poplar {
-class Graph;
-}
+#include "poplar/Graph.hpp"
 
 /// Source: PopLibs up to SDK 1.2, include/popsys. Programs of that time find here what poplar has
 /// since: the names are the same entities, so that `using namespace` of both is not ambiguous.

@@ -1,5 +1,6 @@
 // Maps of several expressions, casts in compute sets, and what names operations.
 #include <cmath>
+#include <poplar/CSRFunctions.hpp>
 #include <popops/Cast.hpp>
 #include <popops/DynamicSlice.hpp>
 #include <popops/ElementWise.hpp>
@@ -112,6 +113,18 @@ TEST(accuracy_of_a_cast_to_half) {
   Fixture f;
   const auto two = f.constant<float>({2}, {1, 2});
   CHECK_THROWS(popops::checkAccuracyWhenCast(f.graph, two, HALF, 0.1, f.prog), "one FLOAT");
+}
+
+TEST(accuracy_of_a_cast_is_that_of_the_nearest_half) {
+  Fixture f;
+  poplar::setStochasticRounding(f.graph, f.prog, true);
+  std::vector<Tensor> all;
+  for (int i = 0; i < 20; ++i) {  // 15 below 65504, 17 above 65472
+    const auto x = f.constant<float>({1}, {65489});
+    const auto is_close = popops::checkAccuracyWhenCast(f.graph, x, HALF, 2.4e-4, f.prog);
+    all.push_back(popops::cast(f.graph, is_close.reshape({1}), INT, f.prog));
+  }
+  CHECK(f.run<int>(concat(all)) == std::vector<int>(20, 1));
 }
 
 TEST(operations_have_names) {

@@ -138,7 +138,7 @@ TEST(a_clone_in_another_graph_is_mapped_alike) {
 TEST(tensors_for_the_host_lie_in_packets) {
   Fixture f(16);
   for (const bool is_read : {false, true}) {
-    const std::size_t packet = is_read ? 256 : 64;  // floats in 1,024 and in 256 bytes
+    const std::size_t packet = 256;  // floats in 1,024 bytes
     const auto mapOf = [&](std::size_t rows, std::size_t length) {
       const auto made = popops::createHostSliceableTensor(f.graph, FLOAT, {rows, length}, is_read);
       for (std::size_t row = 0; row < rows; ++row) {  // each index lies where its row begins
@@ -161,13 +161,33 @@ TEST(tensors_for_the_host_lie_in_packets) {
 
 TEST(packets_for_the_host_go_to_different_exchange_blocks) {
   Fixture f(128, 1);
-  const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {32 * 64}, false);
+  const auto t = popops::createHostTransferableTensor(f.graph, FLOAT, {32 * 256}, false);
   const auto mapping = f.graph.getTileMapping(t);
   CHECK_EQ(tilesUsed(mapping), 32U);
   std::vector<unsigned> packets(32);
   for (unsigned tile = 0; tile < mapping.size(); ++tile)
     if (!mapping[tile].empty()) ++packets[tile % 64 / 4 * 2 + tile % 2];
   for (const unsigned of_block : packets) CHECK_EQ(of_block, 1U);
+}
+
+TEST(tensors_for_the_host_follow_those_before_them) {
+  Fixture f(16);
+  constexpr std::size_t kPacket = 256, kBytes = 1024;
+  for (const std::size_t before : {0, 1, 5, 16, 21}) {
+    for (const std::size_t bytes : {before * kBytes, before * kBytes - (before > 0)}) {
+      const auto mapOf = [&](const Tensor& t) { return f.graph.getTileMapping(t); };
+      const auto one = mapOf(
+          popops::createHostTransferableTensor(f.graph, FLOAT, {kPacket}, true, bytes, "one"));
+      CHECK_EQ(elementsOn(one, before % 16), kPacket);
+      const auto row =
+          popops::createHostSliceableTensor(f.graph, FLOAT, {1, kPacket}, false, bytes);
+      CHECK(mapOf(row.tensor) == one);
+      CHECK_EQ(elementsOn(mapOf(row.indices), before % 16), 1U);
+      const auto all =
+          popops::createHostTransferableTensor(f.graph, FLOAT, {16 * kPacket}, false, bytes);
+      CHECK_EQ(tilesUsed(mapOf(all)), 16U);
+    }
+  }
 }
 
 TEST(rebalancing_moves_what_a_tile_has_too_much) {
