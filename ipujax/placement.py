@@ -1,4 +1,4 @@
-"""The memories and the layout that arrays have on an IPU; errors for all others."""
+"""The memories and the layouts that arrays have on an IPU; errors for all others."""
 
 from __future__ import annotations
 
@@ -46,8 +46,13 @@ BLOCK = "ipujax.block"
 OUTLINED = "ipujax.outlined"
 OUTLINED_CALLS = "ipujax.outlined_calls"
 
+#: The dimensions of an array, that of neighbours in memory first.
+MinorToMajor = tuple[int, ...]
+
+#: The layout of a result that takes the one that the program gave it, if any.
+AUTO_LAYOUT = "auto"
 #: Names of layouts that leave the choice to the compiler.
-_CHOSEN = frozenset({"default", "auto"})
+_CHOSEN = frozenset({"default", AUTO_LAYOUT})
 
 
 def numbers_of(path: str) -> tuple[int, ...]:
@@ -114,19 +119,31 @@ def memory_of(where: str, kind: str | None) -> str:
     return kind
 
 
-def check_layout(where: str, minor_to_major: str, rank: int) -> None:
-    """Refuses any layout but the row-major one.
+def layout_of(where: str, text: str, rank: int, bits: int = 0) -> MinorToMajor | None:
+    """The layout that XLA's `text` names; None for the row-major one, or if the choice is free.
 
     Args:
         where: the caller, for the message.
-        minor_to_major: "default", "auto" or dimensions as in "{1,0}" and "{1,0:T(8,128)}".
+        text: "default", "auto", or dimensions with what else a layout says: "{0,1}", "{0,1:E(4)}".
+        bits: of an element, which a layout may repeat.
+    Raises:
+        PlacementError: IPUs have no such layout.
     """
-    row_major = "{" + ",".join(map(str, reversed(range(rank)))) + "}"
-    if minor_to_major not in _CHOSEN and minor_to_major != row_major:
+    if text in _CHOSEN:
+        return None
+    dimensions, _, rest = text.strip("{}").partition(":")
+    order = tuple(int(axis) for axis in dimensions.split(",") if axis.isdecimal())
+    if rest and rest != f"E({bits})":
         raise PlacementError(
-            f"[{where}] needs the row-major layout {row_major}; got {minor_to_major}. "
-            "Remove the layout: the compiler chooses how arrays are mapped to tiles."
+            f"[{where}] needs a layout that orders the dimensions of the array; got {text}, with "
+            "tiles or elements of another size. Use Layout(major_to_minor) alone."
         )
+    if sorted(order) != list(range(rank)):
+        raise PlacementError(
+            f"[{where}] needs a layout that names each of {rank} dimensions once; got {text}. "
+            "Correct the layout's major_to_minor."
+        )
+    return None if order == tuple(reversed(range(rank))) else order
 
 
 def check_compute(place: str, line: str) -> None:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "handle.hpp"
+#include "strided_copy.hpp"
 #include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
 
@@ -35,20 +36,23 @@ Ref<Storage> Buffer::holdStorage() const {
 }
 
 bool Buffer::donate() {
-  Ref<Storage> storage;
+  Ref<Storage> storage, arranged;
   const std::lock_guard lock(mutex_);
   if (isDeleted()) failDeleted();
   deleted_.store(true, std::memory_order_release);
   if (external_references_ > 0) return false;  // the storage stays for the views
   storage = std::move(storage_);
+  arranged = std::move(arranged_);
   return storage->mayOverwrite();
 }
 
 void Buffer::markDeleted() {
-  Ref<Storage> released;  // destroyed after the lock: its end may call back into the host
+  Ref<Storage> released, arranged;  // destroyed after the lock: its end may call back into the host
   const std::lock_guard lock(mutex_);
   deleted_.store(true, std::memory_order_release);
-  if (external_references_ == 0) released = std::move(storage_);
+  if (external_references_ > 0) return;
+  released = std::move(storage_);
+  arranged = std::move(arranged_);
 }
 
 void Buffer::addExternalReference() {
@@ -58,20 +62,39 @@ void Buffer::addExternalReference() {
 }
 
 void Buffer::dropExternalReference() {
-  Ref<Storage> released;
+  Ref<Storage> released, arranged;
   const std::lock_guard lock(mutex_);
   if (external_references_ == 0) {
     failInvalidArgument("[ipu buffer] needs an external reference to drop; got none.");
   }
   if (--external_references_ > 0) return;
   storage_->unhold();
-  if (isDeleted()) released = std::move(storage_);
+  if (!isDeleted()) return;
+  released = std::move(storage_);
+  arranged = std::move(arranged_);
 }
 
-void* Buffer::externalPointer() const {
+void* Buffer::externalPointer() {
   const std::lock_guard lock(mutex_);
   if (!storage_) failDeleted();
-  return storage_->data();
+  if (shape_->isRowMajor()) return storage_->data();
+  if (!arranged_) arrange();
+  return arranged_->data();
+}
+
+/// Fills the copy, now or when the elements are there.
+void Buffer::arrange() {
+  // Of the host, not of the device: it counts in no memory.
+  arranged_ = makeRef<Storage>(shape_->bytes, std::make_shared<MemoryUse>());
+  storage_->hold();
+  ready_->then([from = storage_, to = arranged_, shape = shape_](const FailurePtr& failure) {
+    if (!failure) {
+      const Shape row_major(shape->type, shape->dims);
+      stridedCopy(to->data(), shape->strides(), from->data(), row_major.strides(), shape->dims,
+                  shape->element_bytes);
+    }
+    from->unhold();
+  });
 }
 
 namespace {

@@ -35,19 +35,22 @@ class Buffer final : public PJRT_Buffer {
   /// External references: views in the host's hands that keep the memory even after deletion.
   void addExternalReference();
   void dropExternalReference();
-  void* externalPointer() const;
+  /// To the elements in the order of the layout, once the buffer is ready.
+  void* externalPointer();
 
   /// The launch that last took this buffer as an argument; guarded by the client's submit mutex.
   std::uint64_t last_launch = 0;
 
  private:
   [[noreturn]] static void failDeleted();
+  void arrange();  ///< with the mutex held
 
   Memory& memory_;
   const std::shared_ptr<const Shape> shape_;
   const Ref<Event> ready_;
   mutable std::mutex mutex_;  // guards what follows
   Ref<Storage> storage_;
+  Ref<Storage> arranged_;  ///< a copy in the order of the layout, for who asks for a pointer
   std::int64_t external_references_ = 0;
   std::atomic<bool> deleted_{false};
 };

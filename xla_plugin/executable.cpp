@@ -39,7 +39,8 @@ Program::Program(std::shared_ptr<const runtime::Program> compiled)
   for (const auto& output : signature.outputs) {
     const bool token = output.dtype == "token";
     outputs_.push_back(std::make_shared<const Shape>(
-        elementInfo(output.dtype).type, token ? std::vector<std::int64_t>{} : output.shape));
+        elementInfo(output.dtype).type, token ? std::vector<std::int64_t>{} : output.shape,
+        output.minor_to_major));
     if (!token && outputs_.back()->bytes != output.bytes) {
       failInvalidArgument("[ipu executable] needs " + std::to_string(outputs_.back()->bytes) +
                           " bytes for a " + output.dtype + " result; got " +
@@ -84,10 +85,12 @@ Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment 
     output_types.push_back(shape->type);
     output_ranks.push_back(shape->dims.size());
     output_dims.insert(output_dims.end(), shape->dims.begin(), shape->dims.end());
-    output_layouts.push_back(layouts::ofRank(shape->dims.size()));
+    output_layouts.push_back(layouts::of(shape->minor_to_major));
   }
   for (const auto& input : program_->signature().inputs) {
-    parameter_layouts.push_back(layouts::ofRank(input.dtype == "token" ? 0 : input.shape.size()));
+    const bool known = !input.minor_to_major.empty();
+    const auto rank = input.dtype == "token" ? 0 : input.shape.size();
+    parameter_layouts.push_back(known ? layouts::of(input.minor_to_major) : layouts::ofRank(rank));
   }
 }
 

@@ -1,7 +1,9 @@
 #include "host_transfer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,12 +25,11 @@ constexpr std::size_t kInlineCopyBytes = std::size_t{1} << 20;
 
 using Strides = std::vector<std::int64_t>;
 
-/// Byte strides of a host array in PJRT's description; row-major when there is none.
+/// Byte strides of a host array in PJRT's description; those of the buffer when there is none.
 Strides stridesOf(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
+  if (!layout) return shape.strides();
   Strides strides(shape.dims.size());
-  if (!layout) {
-    rowMajorStrides(shape.dims, shape.element_bytes, strides);
-  } else if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
+  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Strides) {
     if (layout->strides.num_byte_strides != strides.size()) {
       failInvalidArgument("[ipu transfer] needs one stride per dimension of the host array.");
     }
@@ -44,6 +45,27 @@ Strides stridesOf(const PJRT_Buffer_MemoryLayout* layout, const Shape& shape) {
                  strides);
   }
   return strides;
+}
+
+/// The order of the dimensions in PJRT's description of a layout; empty when there is none.
+std::vector<std::int64_t> orderOf(const PJRT_Buffer_MemoryLayout* layout, std::size_t rank) {
+  if (!layout) return {};
+  const bool by_order = layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled;
+  if (!by_order || layout->tiled.num_tiles != 0) {
+    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
+                      "[ipu transfer] needs a device layout that orders the dimensions; got one "
+                      "with tiles or strides. Use Layout(major_to_minor) alone.");
+  }
+  const auto* first = layout->tiled.minor_to_major;
+  std::vector<std::int64_t> order(first, first + layout->tiled.minor_to_major_size);
+  std::vector<std::int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (!std::ranges::is_permutation(order, axes)) {
+    failInvalidArgument("[ipu transfer] needs a device layout with each of the " +
+                        std::to_string(rank) +
+                        " dimensions once; got another. Correct the layout's major_to_minor.");
+  }
+  return order;
 }
 
 Memory& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
@@ -63,13 +85,8 @@ bool mayKeepHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, const S
 void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
   auto& memory = targetOf(args.memory, args.device);
   const auto shape = std::make_shared<const Shape>(
-      args.type, std::vector<std::int64_t>(args.dims, args.dims + args.num_dims));
-  if (args.device_layout &&
-      !isRowMajor(shape->dims, stridesOf(args.device_layout, *shape), shape->element_bytes)) {
-    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
-                      "[ipu transfer] needs the row-major device layout; got another. "
-                      "The compiler chooses layouts on the tiles.");
-  }
+      args.type, std::vector<std::int64_t>(args.dims, args.dims + args.num_dims),
+      orderOf(args.device_layout, args.num_dims));
   Strides strides(args.num_dims);
   if (args.byte_strides) {
     strides.assign(args.byte_strides, args.byte_strides + args.num_byte_strides);

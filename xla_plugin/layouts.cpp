@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 #include "buffer.hpp"
@@ -12,10 +13,9 @@ namespace ipujax::plugin {
 namespace {
 
 struct MemoryLayout final : PJRT_Layouts_MemoryLayout {
-  explicit MemoryLayout(std::size_t rank) {
-    text = "{";
-    for (std::size_t i = rank; i-- > 0;) text += std::to_string(i) + (i > 0 ? "," : "");
-    text += "}";
+  explicit MemoryLayout(const std::vector<std::int64_t>& minor_to_major) {
+    for (const auto axis : minor_to_major) text += (text.empty() ? "" : ",") + std::to_string(axis);
+    text = "{" + text + "}";
   }
 
   std::string text;
@@ -41,7 +41,7 @@ void topologyDefaultLayout(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args& arg
 }
 
 void bufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
-  args.layout = layouts::ofRank(object<Buffer>(args.buffer).shape().dims.size());
+  args.layout = layouts::of(object<Buffer>(args.buffer).shape().minor_to_major);
 }
 
 void outputLayouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args& args) {
@@ -58,11 +58,17 @@ void parameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& arg
 
 }  // namespace
 
-PJRT_Layouts_MemoryLayout* layouts::ofRank(std::size_t rank) {
+PJRT_Layouts_MemoryLayout* layouts::of(const std::vector<std::int64_t>& minor_to_major) {
   static std::mutex mutex;
-  static std::map<std::size_t, MemoryLayout> by_rank;
+  static std::map<std::vector<std::int64_t>, MemoryLayout> known;
   const std::lock_guard lock(mutex);
-  return &by_rank.try_emplace(rank, rank).first->second;
+  return &known.try_emplace(minor_to_major, minor_to_major).first->second;
+}
+
+PJRT_Layouts_MemoryLayout* layouts::ofRank(std::size_t rank) {
+  std::vector<std::int64_t> order(rank);
+  std::iota(order.rbegin(), order.rend(), 0);
+  return of(order);
 }
 
 PJRT_Extension_Base* layouts::extension(PJRT_Extension_Base* next) {

@@ -1,11 +1,16 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "pjrt_abi.hpp"
 
 namespace ipujax::plugin::layouts {
 
-/// The layout of all arrays of a rank, row-major. Valid as long as the process; thread-safe.
+/// A layout. Valid as long as the process; thread-safe.
+PJRT_Layouts_MemoryLayout* of(const std::vector<std::int64_t>& minor_to_major);
+
+/// The row-major layout of arrays of a rank, which they have where nobody asks for another.
 PJRT_Layouts_MemoryLayout* ofRank(std::size_t rank);
 
 /// The Layouts extension, to be chained into the API: what jaxlib shows as the layouts of arrays

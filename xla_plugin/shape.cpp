@@ -1,11 +1,13 @@
 #include "shape.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "failure.hpp"
+#include "strided_copy.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -70,14 +72,28 @@ const ElementInfo& elementInfo(std::string_view name) {
   return *found;
 }
 
-Shape::Shape(PJRT_Buffer_Type element_type, std::vector<std::int64_t> dimensions)
+Shape::Shape(PJRT_Buffer_Type element_type, std::vector<std::int64_t> dimensions,
+             std::vector<std::int64_t> order)
     : type(element_type),
       dims(std::move(dimensions)),
+      minor_to_major(std::move(order)),
       element_bytes(elementInfo(element_type).bytes),
       bytes(product(dims) * element_bytes) {
+  if (!minor_to_major.empty()) return;
   for (auto axis = static_cast<std::int64_t>(dims.size()); axis-- > 0;) {
     minor_to_major.push_back(axis);
   }
+}
+
+std::vector<std::int64_t> Shape::strides() const {
+  std::vector<std::int64_t> strides(dims.size());
+  denseStrides(dims, minor_to_major, element_bytes, strides);
+  return strides;
+}
+
+bool Shape::isRowMajor() const {
+  if (std::ranges::is_sorted(minor_to_major, std::greater())) return true;
+  return plugin::isRowMajor(dims, strides(), element_bytes);
 }
 
 }  // namespace ipujax::plugin

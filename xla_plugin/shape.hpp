@@ -19,9 +19,15 @@ struct ElementInfo {
 const ElementInfo& elementInfo(PJRT_Buffer_Type type);  ///< throws for a type without storage
 const ElementInfo& elementInfo(std::string_view name);  ///< throws for an unknown name
 
-/// Type and dimensions of a buffer; row-major and dense.
+/// Type, dimensions and layout of a buffer, which is dense. Memory of the plugin is row-major: the
+/// layout is what callers see.
 struct Shape {
-  Shape(PJRT_Buffer_Type type, std::vector<std::int64_t> dims);
+  /// An empty layout is the row-major one.
+  Shape(PJRT_Buffer_Type type, std::vector<std::int64_t> dims,
+        std::vector<std::int64_t> minor_to_major = {});
+
+  std::vector<std::int64_t> strides() const;  ///< in bytes, of the layout
+  bool isRowMajor() const;                    ///< whether the layout puts elements in this order
 
   PJRT_Buffer_Type type;
   std::vector<std::int64_t> dims;

@@ -22,7 +22,8 @@ void bindSignature(py::module_& module) {
           [](TensorSpec& spec, const std::string& kind) {
             spec.memory = runtime::memoryKindByName(kind);
           })
-      .def_readwrite("is_streamed", &TensorSpec::is_streamed);
+      .def_readwrite("is_streamed", &TensorSpec::is_streamed)
+      .def_readwrite("minor_to_major", &TensorSpec::minor_to_major);
   py::class_<Signature>(m, "Signature")
       .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
                        bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {

@@ -16,6 +16,9 @@ struct TensorSpec {
   std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
   MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
   bool is_streamed = false;  ///< crosses the link to the host in every run, by account
+  /// The layout that the caller sees, a permutation of the dimensions; empty where it is row-major.
+  /// Runs are given row-major arrays, whatever it says.
+  std::vector<std::int64_t> minor_to_major{};
 };
 
 /// What a caller must know to run a program.

@@ -16,6 +16,12 @@ void need(bool good, const char* what) {
                           ". Compile it again.");
 }
 
+bool isPermutation(const std::vector<std::int64_t>& order, std::size_t rank) {
+  const std::set<std::int64_t> axes(order.begin(), order.end());
+  return order.size() == rank && axes.size() == rank && *axes.begin() == 0 &&
+         *axes.rbegin() == static_cast<std::int64_t>(rank) - 1;
+}
+
 void verifySpec(const TensorSpec& spec) {
   std::uint64_t elements = 1;
   for (const auto d : spec.shape) {
@@ -29,6 +35,8 @@ void verifySpec(const TensorSpec& spec) {
   need(static_cast<std::size_t>(spec.memory) < kMemoryKindNames.size(),
        "an argument or result lies in an unknown memory");
   need(spec.memory == MemoryKind::kDevice || spec.dtype != "token", "a token lies in no memory");
+  need(spec.minor_to_major.empty() || isPermutation(spec.minor_to_major, spec.shape.size()),
+       "the layout of an argument or result is none of its dimensions");
 }
 
 void verifyAliases(const Signature& s) {

@@ -17,7 +17,8 @@ concept Is = std::same_as<std::remove_const_t<T>, U>;
 // or a Reader, which sets them.
 template <class A, Is<TensorSpec> T>
 void members(A& archive, T& spec) {
-  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory, spec.is_streamed);
+  archive(spec.dtype, spec.shape, spec.bytes, spec.sharding, spec.memory, spec.is_streamed,
+          spec.minor_to_major);
 }
 
 template <class A, Is<Signature> T>

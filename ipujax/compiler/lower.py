@@ -237,6 +237,12 @@ def _signature(
     main = program.main
     arguments = _specs(main.args, program.seen_arguments, inputs, program.argument_memories)
     results = _specs(main.results, program.seen_results, outputs, program.result_memories)
+    for specs, layouts in (
+        (arguments, program.argument_layouts),
+        (results, program.result_layouts),
+    ):
+        for index, layout in layouts.items():
+            specs[index].minor_to_major = list(layout)
     for specs, chosen in ((arguments, streamed.arguments), (results, streamed.results)):
         for index in chosen:
             specs[index].is_streamed = True

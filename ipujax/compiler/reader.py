@@ -31,7 +31,12 @@ from ipujax.compiler.ir import (
 from ipujax.compiler.ir.traits import TRAITS
 from ipujax.compiler.modules import functions_of, main_of
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS, STATIC, Definition
-from ipujax.compiler.signature import read_parameters, read_result_memories, read_result_names
+from ipujax.compiler.signature import (
+    read_parameters,
+    read_result_layouts,
+    read_result_memories,
+    read_result_names,
+)
 from ipujax.compiler.sources import Sources
 from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
 
@@ -123,6 +128,7 @@ class Reader:
             parameters=read_parameters(self._main, block, result_memories),
             result_names=read_result_names(self._main, len(block.results)),
             result_memories=result_memories,
+            result_layouts=read_result_layouts(self._main, block),
         )
 
     # Ops -----------------------------------------------------------------------------------------
@@ -264,13 +270,11 @@ class Reader:
 
     def _read_custom_call(self, operation: Any, env: Environment, block: Block) -> None:
         target = operation.attributes["call_target_name"].value
-        if target in OLD_ANNOTATIONS or target.startswith("xla.sdy."):
+        old = target in OLD_ANNOTATIONS or target.startswith("xla.sdy.")
+        if old or target == placement.LAYOUT_CALL:
             self._read_rename(operation, env, block)
         elif target == placement.MEMORY_CALL:
             self._read_memory_call(operation, env, block)
-        elif target == placement.LAYOUT_CALL:
-            _check_layout(operation)
-            self._read_rename(operation, env, block)
         elif target == "ApproxTopK":
             self._read_approximate_top_k(operation, env, block)
         else:
@@ -349,13 +353,6 @@ class Reader:
         if any(dim < 0 for dim in shape):
             raise NeedsRefinement(f"a value of type {mlir_type}", "")
         return tuple(shape), str(mlir_type.element_type)
-
-
-def _check_layout(operation: Any) -> None:
-    """Refuses an annotation that asks for a layout that values cannot have."""
-    order = ",".join(map(str, operation.attributes["result_layouts"][0]))
-    rank = len(operation.results[0].type.shape)
-    placement.check_layout("with_layout_constraint", "{" + order + "}", rank)
 
 
 def _is_state(result: Any, operation: Any) -> bool:

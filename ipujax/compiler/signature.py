@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxlib.mlir import ir
+
 from ipujax import placement
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Parameter, Shape, Value
@@ -18,7 +20,6 @@ def read_parameters(main: Any, block: Block, result_memories: dict[int, str]) ->
 
     A donated argument's memory can only become that of a result in the same memory.
     """
-    _check_layouts("argument", main, "arg_attrs", block.args)
     arguments = main.regions[0].blocks[0].arguments
     parameters = [
         Parameter(name_of(argument.location) or f"argument {index}")
@@ -26,6 +27,8 @@ def read_parameters(main: Any, block: Block, result_memories: dict[int, str]) ->
     ]
     for index, kind in _memories("argument", main, "arg_attrs", block.args).items():
         parameters[index].memory_kind = kind
+    for index, layout in _layouts("argument", main, "arg_attrs", block.args).items():
+        parameters[index].layout = layout
     given = dictionaries_of(main, "arg_attrs")
     for parameter, value, dictionary in zip(parameters, block.args, given, strict=False):
         if "tf.aliasing_output" in dictionary:
@@ -42,8 +45,12 @@ def read_parameters(main: Any, block: Block, result_memories: dict[int, str]) ->
 
 def read_result_memories(main: Any, block: Block) -> dict[int, str]:
     """Where callers want the results, by index; those in the device's memory are left out."""
-    _check_layouts("result", main, "res_attrs", block.results)
     return _memories("result", main, "res_attrs", block.results)
+
+
+def read_result_layouts(main: Any, block: Block) -> dict[int, placement.MinorToMajor]:
+    """How callers see the results, by index; row-major ones are left out."""
+    return _layouts("result", main, "res_attrs", block.results)
 
 
 def read_result_names(main: Any, count: int) -> list[str]:
@@ -66,12 +73,33 @@ def _memories(what: str, main: Any, name: str, values: Sequence[Value]) -> dict[
     return kinds
 
 
-def _check_layouts(what: str, main: Any, name: str, values: Sequence[Value]) -> None:
-    """Refuses arguments and results in other layouts."""
+def _layouts(
+    what: str, main: Any, name: str, values: Sequence[Value]
+) -> dict[int, placement.MinorToMajor]:
+    returned = main.regions[0].blocks[0].operations[-1].operands
+    layouts = {}
     for index, given in enumerate(dictionaries_of(main, name)):
-        if "mhlo.layout_mode" in given:
-            layout = text_of(given["mhlo.layout_mode"])
-            placement.check_layout(f"{what} {index}", layout, len(values[index].shape))
+        if "mhlo.layout_mode" not in given:
+            continue
+        text, value = text_of(given["mhlo.layout_mode"]), values[index]
+        bits = int("0" + "".join(filter(str.isdigit, value.dtype)))
+        layout = placement.layout_of(f"{what} {index}", text, len(value.shape), bits)
+        if what == "result" and text == placement.AUTO_LAYOUT:
+            layout = _constrained(returned[index])
+        if layout is not None:
+            layouts[index] = layout
+    return layouts
+
+
+def _constrained(value: Any) -> placement.MinorToMajor | None:
+    """The layout that a returned value was given in the program."""
+    maker = value.owner
+    if isinstance(value, ir.BlockArgument) or maker.name != "stablehlo.custom_call":
+        return None
+    if maker.attributes["call_target_name"].value != placement.LAYOUT_CALL:
+        return None
+    order = ",".join(map(str, maker.attributes["result_layouts"][0]))
+    return placement.layout_of("with_layout_constraint", "{" + order + "}", len(value.type.shape))
 
 
 def _match_donors(

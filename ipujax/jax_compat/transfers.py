@@ -7,7 +7,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.layout import Format, Layout
 from jax.interpreters import mlir
+from jax.sharding import SingleDeviceSharding
 
 from ipujax import placement
 from ipujax.jax_compat.platform import PLATFORM
@@ -16,17 +18,18 @@ from ipujax.jax_compat.platform import PLATFORM
 def lower_device_put() -> None:
     """Lowers `device_put` in jitted functions as for JAX's platforms with several memories.
 
-    JAX's rule for platforms that it does not know ignores memories and layouts. Layouts other than
-    the row-major one are refused.
+    JAX's rule for platforms that it does not know ignores memories. Layouts are checked: inside a
+    program nothing can tell them apart.
     """
-    from jax._src import dispatch
-    from jax._src.layout import Format
+    from jax._src import dispatch, dtypes
 
     def lower(ctx: Any, *values: Any, devices: Sequence[Any], **parameters: Any) -> Sequence[Any]:
         for aval, target in zip(ctx.avals_in, devices, strict=True):
             if isinstance(target, Format) and target.layout is not None:
                 layout = str(target.layout._to_xla_layout(aval.dtype))
-                placement.check_layout("device_put", layout, aval.ndim)
+                is_integer = dtypes.issubdtype(aval.dtype, np.integer)
+                bits = dtypes.iinfo(aval.dtype).bits if is_integer else 0
+                placement.layout_of("device_put", layout, aval.ndim, bits)
         targets = [each.sharding if isinstance(each, Format) else each for each in devices]
         return dispatch._tpu_gpu_device_put_lowering(ctx, *values, devices=targets, **parameters)
 
@@ -103,8 +106,11 @@ def _on_cpu_backend(x: Any) -> Any:
             f"[dlpack] needs JAX's CPU backend; got: {error}. "
             "Set JAX_PLATFORMS=ipu,cpu or use np.asarray."
         ) from error
+    order = x.format.layout.major_to_minor
     with jax.transfer_guard_host_to_device("allow"):
-        return jax.device_put(np.asarray(x), cpu)
+        if order == tuple(range(x.ndim)):
+            return jax.device_put(np.asarray(x), cpu)
+        return jax.device_put(np.asarray(x), Format(Layout(order), SingleDeviceSharding(cpu)))
 
 
 def follow_transfer_guard(tell: Callable[[bool | None, bool], None]) -> None:

@@ -159,6 +159,7 @@ class Parameter:
     donated: bool = False
     alias: int | None = None  #: the result that takes over its memory
     memory_kind: str = placement.DEVICE  #: where the caller has it
+    layout: placement.MinorToMajor | None = None  #: as the caller sees it; None: row-major
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,8 @@ class Program:
     result_names: list[str] = field(default_factory=list)  #: may be empty
     #: The memories of the results that are not to be in the device's, by index.
     result_memories: dict[int, str] = field(default_factory=dict)
+    #: The layouts of the results that callers do not see as row-major, by index.
+    result_layouts: dict[int, placement.MinorToMajor] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
     #: How callers want it, and for ops around which they set something else.
     options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
@@ -199,6 +202,12 @@ class Program:
         """The memories of the arguments that are not in the device's, by index."""
         kinds = {index: p.memory_kind for index, p in enumerate(self.parameters)}
         return {index: kind for index, kind in kinds.items() if kind != placement.DEVICE}
+
+    @property
+    def argument_layouts(self) -> dict[int, placement.MinorToMajor]:
+        """The layouts of the arguments that are not row-major, by index."""
+        layouts = {index: p.layout for index, p in enumerate(self.parameters)}
+        return {index: layout for index, layout in layouts.items() if layout is not None}
 
     @property
     def output_alias(self) -> list[int]:

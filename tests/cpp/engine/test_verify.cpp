@@ -163,6 +163,12 @@ TEST(signatures_hold_together) {
   refuses([](Image& i) { i.signature.num_replicas = 0; }, "no replica");
   refuses([](Image& i) { i.signature.device_ids = {0, 0}; }, "devices");
   refuses([](Image& i) { i.signature.inputs[0].shape = {-1}; }, "no size");
+  for (const std::vector<std::int64_t>& layout :
+       {std::vector<std::int64_t>{0}, {0, 0}, {1, 2}, {-1, 0}, {0, 1, 2}})
+    refuses([&](Image& i) { i.signature.outputs[0].minor_to_major = layout; }, "the layout of an");
+  Image transposed = copies();
+  transposed.signature.outputs[0].minor_to_major = {0, 1};
+  load(transposed);
   refuses([](Image& i) { i.entry_points = {"0"}; }, "one selector");
 }
 
