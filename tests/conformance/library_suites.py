@@ -35,6 +35,15 @@ SOURCES = Path(__file__).resolve().parents[2] / "build" / "suites"
 FLAX = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
 #: They need TensorFlow, which has no part in what is tested.
 FLAX_LEFT_OUT = ("io_test", "tensorboard_test")
+#: Tests, by module, that count operations of XLA's program before it is optimised. On IPUs
+#: `lowered.cost_analysis()` is that of the compiled program (docs/guides/limits.md), in which an
+#: addition of zeros, for one, is none.
+COUNTS_OF_XLA = {
+    "linen/summary_test": {
+        ".SummaryTest::test_module_reuse",
+        ".SummaryTest::test_partitioned_params",
+    }
+}
 
 
 class ModuleResult(NamedTuple):
@@ -165,13 +174,13 @@ def _read(name: str, platform: str, report: Path) -> ModuleResult:
 
 
 def differences(results: Sequence[ModuleResult]) -> list[str]:
-    """Tests that pass on the CPU and not on "ipu"."""
+    """Tests that pass on the CPU and not on "ipu", without COUNTS_OF_XLA."""
     by_key = {(result.module, result.platform): result for result in results}
     lost = []
     for (module, platform), cpu in by_key.items():
         ipu = by_key.get((module, "ipu"))
         if platform == "cpu" and ipu is not None:
-            passes = set(ipu.passed)
+            passes = set(ipu.passed) | COUNTS_OF_XLA.get(module, set())
             lost += [f"{module} {test}" for test in cpu.passed if test not in passes]
     return lost
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conformance import runner
+from tests.conformance import library_suites, runner
 from tests.conformance.comparison import difference
 from tests.conformance.harnesses import Harness, chosen
 from tests.conformance.page import bad, page, summary
@@ -115,3 +115,11 @@ def test_page_and_summary_count_each_status() -> None:
     assert "| add | 1/6 | - |" in text
     assert "| add | 1 | why/not |" in text
     assert "| h2 | wrong | why/not |" in text
+
+
+def test_tests_that_only_the_cpu_passes_are_differences_but_for_counts_of_xla() -> None:
+    module = "linen/summary_test"
+    counted = sorted(library_suites.COUNTS_OF_XLA[module])
+    cpu = library_suites.ModuleResult(module, "cpu", [*counted, ".Other::test"], [], [])
+    ipu = library_suites.ModuleResult(module, "ipu", [], [*counted, ".Other::test"], [])
+    assert library_suites.differences([cpu, ipu]) == [f"{module} .Other::test"]
