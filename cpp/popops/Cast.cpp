@@ -95,6 +95,23 @@ poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const popla
   return dst;
 }
 
+namespace {
+
+/// While one lives, what is added to the graph rounds to the nearest half, however it did before.
+class WithNearestHalves {
+ public:
+  explicit WithNearestHalves(poplar::Graph& graph)
+      : behaviour_(graph.impl().half), before_(std::exchange(behaviour_, {})) {}
+  ~WithNearestHalves() { behaviour_ = before_; }
+  WithNearestHalves(const WithNearestHalves&) = delete;
+
+ private:
+  ipujax::engine::HalfBehaviour& behaviour_;
+  ipujax::engine::HalfBehaviour before_;
+};
+
+}  // namespace
+
 poplar::Tensor checkAccuracyWhenCast(poplar::Graph& graph, const poplar::Tensor& input,
                                      poplar::Type outputType, double tolerance,
                                      poplar::program::Sequence& prog,
@@ -107,12 +124,9 @@ poplar::Tensor checkAccuracyWhenCast(poplar::Graph& graph, const poplar::Tensor&
   using namespace expr;
   const auto back = Cast(Cast(_1, poplar::HALF), poplar::FLOAT);
   const auto is_close = Abs(back - _1) <= Abs(_1) * Const(static_cast<float>(tolerance));
-  // The nearest half counts, however the program rounds.
-  const auto rounding = std::exchange(graph.impl().half, {});
-  const auto result =
-      internal::map(graph, {is_close && IsFinite(back)}, {input.reshape({})}, prog, debugContext);
-  graph.impl().half = rounding;
-  return result.front();
+  const WithNearestHalves nearest(graph);
+  return internal::map(graph, {is_close && IsFinite(back)}, {input.reshape({})}, prog, debugContext)
+      .front();
 }
 
 }  // namespace popops

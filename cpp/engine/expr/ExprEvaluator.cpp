@@ -51,8 +51,7 @@ constexpr std::size_t kAllKeptBytes = simd::kKeptElements * sizeof(float);
 void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
                 simd::ChainMemory& memory) {
   memory.num_kept = chain.num_kept;
-  const std::int64_t kept_bytes =
-      chain.num_kept == 0 ? 0 : simd::stretchOf(chain.num_kept) * std::int64_t{sizeof(float)};
+  const std::int64_t kept_bytes = simd::stretchOf(chain.num_kept) * std::int64_t{sizeof(float)};
   for (std::size_t i = 0; i < chain.memory.size(); ++i) {
     const Chain::Memory& m = chain.memory[i];
     memory.at[i] = m.kept >= 0 ? kept + m.kept * kept_bytes
