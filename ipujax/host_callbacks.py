@@ -20,7 +20,7 @@ from ipujax import host_programs
 from ipujax.errors import CallbackError
 from ipujax.host_programs import Entry, Shape, Signature
 
-#: Released callbacks that are kept for programs still running when their owner was deleted.
+#: Released callbacks that are kept, at most, while programs run whose owners were deleted.
 _KEPT_AFTER_RELEASE = 256
 
 
@@ -45,15 +45,18 @@ class _Registry:
         callback_id = f"{self._process}-{next(self._counter)}"
         self._live[callback_id] = (function, signature)
         handle = Handle(callback_id)
-        weakref.finalize(handle, self._release, callback_id)
+        weakref.finalize(handle, self._release, callback_id).atexit = False
         return handle
 
     def _release(self, callback_id: str) -> None:
+        """No new call begins: only programs that wait or run now may still need the callback."""
         entry = self._live.pop(callback_id, None)
         if entry is not None:
             self._released[callback_id] = entry
-            while len(self._released) > _KEPT_AFTER_RELEASE:
-                self._released.popitem(last=False)
+        released = list(self._released)  # before the question: others may release meanwhile
+        unused = len(released) if _is_idle() else len(released) - _KEPT_AFTER_RELEASE
+        for old in released[: max(0, unused)]:
+            self._released.pop(old, None)
 
     def get(self, callback_id: str) -> Entry:
         if host_programs.is_program(callback_id):
@@ -69,6 +72,13 @@ class _Registry:
 
 
 _registry = _Registry()
+
+
+def _is_idle() -> bool:
+    """Whether no program waits or runs. Imported here: ipujax can be without its extension."""
+    from ipujax._poplar import _poplar
+
+    return _poplar.is_idle()
 
 
 def register(

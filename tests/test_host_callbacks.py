@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import io_callback
 
 from ipujax import host_callbacks
 from ipujax.errors import CallbackError
@@ -65,14 +69,62 @@ def test_an_id_of_another_process_is_refused():
         host_callbacks.run("0123-0", [])
 
 
-def test_released_callbacks_live_on_for_programs_in_flight_but_not_for_ever(monkeypatch):
+@pytest.fixture
+def registered(monkeypatch):
+    """Registers and releases a number of callbacks while programs run, or while none does."""
+
+    def register(number: int, idle: bool) -> list[str]:
+        monkeypatch.setattr(host_callbacks, "_is_idle", lambda: idle)
+        ids = []
+        for _ in range(number):
+            handle = host_callbacks.register(lambda: (), [], [])
+            ids.append(handle.callback_id)
+            del handle
+            gc.collect()
+        return ids
+
+    return register
+
+
+def test_released_callbacks_live_on_for_programs_in_flight_but_not_for_ever(
+    registered, monkeypatch
+):
     monkeypatch.setattr(host_callbacks, "_KEPT_AFTER_RELEASE", 2)
-    ids = []
-    for _ in range(4):
-        handle = host_callbacks.register(lambda: (), [], [])
-        ids.append(handle.callback_id)
-        del handle
-        gc.collect()
+    ids = registered(4, idle=False)
     assert host_callbacks.run(ids[-1], []) == ()
     with pytest.raises(CallbackError):
         host_callbacks.run(ids[0], [])
+
+
+def test_released_callbacks_go_when_no_program_runs(registered):
+    ids = registered(2, idle=False) + registered(1, idle=True)
+    for callback_id in ids:
+        with pytest.raises(CallbackError):
+            host_callbacks.run(callback_id, [])
+
+
+class _Held:
+    """Something large that a user's function refers to."""
+
+    def __call__(self, x):
+        return np.float32(x + 1)
+
+
+@pytest.mark.parametrize("call", ["pure_callback", "io_callback", "debug.callback"])
+def test_what_a_callback_refers_to_goes_with_its_program(call):
+    calls = {
+        "pure_callback": lambda f, x: jax.pure_callback(f, x, x),
+        "io_callback": lambda f, x: io_callback(f, x, x),
+        "debug.callback": lambda f, x: jax.debug.callback(f, x),
+    }
+
+    def run():
+        held = _Held()
+        jax.block_until_ready(jax.jit(lambda x: calls[call](lambda y: held(y), x))(jnp.float32(1)))
+        return weakref.ref(held)
+
+    refs = [run() for _ in range(5)]
+    jax.effects_barrier()
+    run()
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 5

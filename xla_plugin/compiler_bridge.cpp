@@ -244,6 +244,16 @@ MemoryStats memoryStatsOf(Device& device) {
   return kinds;
 }
 
+/// Whether no program waits in a queue of any client's devices or runs from one.
+bool isIdle() {
+  for (const auto& devices : Client::deviceSets()) {
+    for (auto* device : devices->local) {
+      if (!device->queue().idle()) return false;
+    }
+  }
+  return true;
+}
+
 /// Of each addressable device of the newest client.
 template <typename Item>
 py::typing::List<Item> ofEachDevice(Item (*describe)(Device&)) {
@@ -325,6 +335,7 @@ void bindPlugin(py::module_& module) {
       },
       "thread"_a, "process"_a);
   module.def("check_transfers", &transfer_checks::set, "on"_a);
+  module.def("is_idle", isIdle);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });
   module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));

@@ -37,7 +37,10 @@ def call_port(port: Port, *operands: jax.Array) -> list[jax.Array]:
 @functools.cache
 def _primitive() -> Primitive:
     from jax._src import callback, dispatch
+    from jax._src.util import weakref_cache_key_types
 
+    # JAX caches what `abstract` returns: the cache must not keep ports, which keep feeds and data.
+    weakref_cache_key_types.add(Port)
     primitive = Primitive("ipu_port")
     primitive.multiple_results = True
 

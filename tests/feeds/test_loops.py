@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -202,6 +204,26 @@ def test_a_pipeline_in_the_body_divides_the_batch_into_micro_batches():
 
     total = jax.jit(lambda: ipu.repeat(3, body, 0.0, infeed=infeed))()
     np.testing.assert_allclose(total, (data * 2 + 1).sum(), rtol=1e-5)
+
+
+def test_feeds_and_their_data_go_with_their_programs():
+    class Data:
+        def __iter__(self):
+            return iter(np.ones(3, np.float32))
+
+    def run():
+        data, outfeed = Data(), ipu.Outfeed()
+        infeed = ipu.Infeed(data)
+        program = jax.jit(
+            lambda x: ipu.repeat(3, lambda x, y: (x + y, x), x, infeed=infeed, outfeed=outfeed)
+        )
+        jax.block_until_ready(program(0.0))
+        assert outfeed.dequeue().tolist() == [0, 1, 2]
+        return weakref.ref(data), weakref.ref(outfeed)
+
+    refs = [ref for _ in range(3) for ref in run()]
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 6
 
 
 def test_the_account_has_what_crosses_the_link_to_the_host():
