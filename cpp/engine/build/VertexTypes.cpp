@@ -1,9 +1,12 @@
 #include "engine/build/VertexTypes.hpp"
 
+#include <bit>
 #include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 
+#include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
 #include "engine/Reducer.hpp"
 #include "engine/expr/ExprProgram.hpp"
@@ -90,6 +93,41 @@ std::string singleName(const ExprProgram& program, const Instruction& work, bool
   }
 }
 
+double valueOf(const Instruction& constant) {
+  switch (constant.type) {
+    case ElementType::kFloat:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(constant.immediate));
+    case ElementType::kDouble:
+      return std::bit_cast<double>(constant.immediate);
+    case ElementType::kHalf:
+      return halfToFloat(static_cast<std::uint16_t>(constant.immediate));
+    case ElementType::kInt8:
+      return static_cast<std::int8_t>(constant.immediate);
+    case ElementType::kInt16:
+      return static_cast<std::int16_t>(constant.immediate);
+    case ElementType::kInt32:
+      return static_cast<std::int32_t>(constant.immediate);
+    default:
+      return static_cast<double>(constant.immediate);
+  }
+}
+
+/// Whether PopLibs generates a codelet for a single operation: a cheap one on single elements, with
+/// a constant, if any, that is small (tests/popops/MapExprScalar.cpp tries 0, 0.5, -1, 2; and 4).
+bool isGeneratedAlone(const ExprProgram& program, const Instruction& work, const StepDesc& step) {
+  if (step.operands.back().numElements() != 1) return false;
+  if (work.op != Op::kAdd && work.op != Op::kSubtract && work.op != Op::kMultiply &&
+      work.op != Op::kEqual)
+    return false;
+  constexpr double kMost = 2;
+  for (const std::int32_t arg : {work.args[0], work.args[1]}) {
+    const Instruction* maker = program.makerOf(arg);
+    if (maker == nullptr || maker->op != Op::kConstant) continue;
+    if (std::abs(valueOf(*maker)) > kMost) return false;
+  }
+  return true;
+}
+
 /// A library's vertex does one operation; more of them are generated as one codelet.
 std::string elementwiseName(const StepDesc& step) {
   const auto& integers = step.attributes.integers("expr");
@@ -101,6 +139,7 @@ std::string elementwiseName(const StepDesc& step) {
   const std::string type = spelled(program.outputTypes().front());
   if (work.empty() && !generated && program.numInputs() == 0) return "popops::Fill<" + type + ">";
   if (work.size() != 1 || generated) return generatedName(integers);
+  if (isGeneratedAlone(program, *work.front(), step)) return generatedName(integers);
   const auto& operands = step.operands;
   const bool in_place = operands.front().buffer == operands.back().buffer;
   const std::string name = singleName(program, *work.front(), in_place);

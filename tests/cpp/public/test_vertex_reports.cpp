@@ -100,6 +100,27 @@ TEST(an_operation_is_generated_where_the_options_force_it) {
   }
 }
 
+TEST(cheap_operations_on_single_elements_are_generated) {
+  const auto isGenerated = [](const pe::Expr& expr, Type type) {
+    Fixture f(4);
+    const auto a = f.graph.addVariable(type, {1}), b = f.graph.addVariable(type, {1});
+    f.graph.setTileMapping(a, 0);
+    f.graph.setTileMapping(b, 0);
+    popops::map(f.graph, expr, {a, b}, f.prog);
+    const auto counts = vertices(f);
+    CHECK_EQ(counts.size(), 1U);
+    return startsWith(counts.begin()->first, "popops::map::");
+  };
+  for (const Type type : {FLOAT, HALF, INT}) {
+    CHECK(isGenerated(pe::Add(pe::_1, pe::_2), type));
+    CHECK(isGenerated(pe::Sub(pe::_1, pe::_2), type));
+    CHECK(isGenerated(pe::Equal(pe::_1, pe::_2), type));
+    CHECK(!isGenerated(pe::Divide(pe::_1, pe::_2), type));
+    for (const int value : {0, -1, 2}) CHECK(isGenerated(pe::Mul(pe::_1, pe::Const(value)), type));
+    for (const int value : {4, -100}) CHECK(!isGenerated(pe::Mul(pe::_1, pe::Const(value)), type));
+  }
+}
+
 TEST(reductions_have_vertices_where_elements_and_where_results_are) {
   Fixture f(8);
   const auto whole = spread(f, 8, 8);
