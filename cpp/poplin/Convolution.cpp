@@ -166,7 +166,7 @@ Tensor createWeights(Graph& graph, const ConvParams& params, const DebugContext&
                      const OptionFlags& options, PlanningCache* cache) {
   const plan::Plan plan = planOf(graph, params, options, "createWeights", cache);
   Tensor t = graph.addVariable(params.inputType, weightShape(params), debugContext);
-  placeAsPlanned(graph, t, plan.weight_elements_per_tile);
+  placeInSlices(graph, t, plan.weight_elements_per_tile, plan.out_serial);
   return t;
 }
 

@@ -177,8 +177,8 @@ Tensor topK(Graph& graph, const Tensor& input, Tensor& indices, unsigned K, bool
             const DebugContext& debugContext) {
   auto [values, order] = popops::topKWithPermutation(
       graph, prog, input, {K, true, popops::SortOrder::DESCENDING, true}, debugContext);
-  indices = order;
-  return values;
+  indices = order.expand({1});
+  return values.expand({1});
 }
 
 }  // namespace popnn

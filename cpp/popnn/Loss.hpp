@@ -67,8 +67,8 @@ std::pair<poplar::Tensor, poplar::Tensor> minAndArgMin(
     poplar::Graph& graph, const poplar::Tensor& input, poplar::program::Sequence& prog,
     const poplar::DebugContext& debugContext = {});
 
-/// The K largest elements of each row; `indices` becomes their UNSIGNED_INT indices. In descending
-/// order, sorted or not.
+/// The K largest elements of each row of `input` [N][C], as [N][1][K], which is PopLibs' shape;
+/// `indices` becomes their UNSIGNED_INT indices. In descending order, sorted or not.
 poplar::Tensor topK(poplar::Graph& graph, const poplar::Tensor& input, poplar::Tensor& indices,
                     unsigned K, bool sort, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext = {});

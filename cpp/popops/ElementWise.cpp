@@ -17,6 +17,15 @@ std::vector<expr::Expr> plain(const std::vector<expr::Any>& exprs) {
   return {exprs.begin(), exprs.end()};
 }
 
+/// Whether forceGenerateCodelet asks for a vertex of its own for a single operation. The values are
+/// the same: reports name the vertex.
+bool isGenerated(const poplar::OptionFlags& options) {
+  bool generated = false;
+  for (const auto& [option, value] : options)
+    if (option == "forceGenerateCodelet") generated = value == "true";
+  return generated;
+}
+
 bool isReal(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
 /// The expression of a deviation's conversion: `epsilon` of src is _2 or a constant.
@@ -55,8 +64,8 @@ poplar::Tensor convertDeviation(const char* function, poplar::Graph& graph, expr
 
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debugContext, const poplar::OptionFlags&) {
-  return internal::map(graph, {expr}, ts, prog, debugContext).front();
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
+  return internal::map(graph, {expr}, ts, prog, debugContext, isGenerated(options)).front();
 }
 
 void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<poplar::Tensor>& ts,
@@ -77,8 +86,8 @@ void mapInPlace(poplar::Graph& graph, const expr::Expr& expr, const std::vector<
 void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, const poplar::Tensor& out,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-                   const poplar::OptionFlags&) {
-  internal::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext);
+                   const poplar::OptionFlags& options) {
+  internal::mapWithOutputs(graph, {expr}, ts, {out}, prog, debugContext, {}, isGenerated(options));
 }
 
 void outputGeneratedCodelet(const poplar::Target&, const expr::Expr& expr, const Tensors& ts,
@@ -92,8 +101,8 @@ void outputGeneratedCodelet(const poplar::Target&, const expr::Expr& expr, const
 
 Tensors map(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
             poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-            const poplar::OptionFlags&) {
-  return internal::map(graph, plain(exprs), ts, prog, debugContext);
+            const poplar::OptionFlags& options) {
+  return internal::map(graph, plain(exprs), ts, prog, debugContext, isGenerated(options));
 }
 
 void mapInPlace(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
@@ -111,13 +120,14 @@ void mapInPlace(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const
 
 void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs, const Tensors& ts,
                    const Tensors& outs, poplar::program::Sequence& prog,
-                   const poplar::DebugContext& debugContext, const poplar::OptionFlags&) {
+                   const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {
   if (exprs.size() != outs.size())
     throw poputil::poplibs_error(
         "[popops::mapWithOutput] needs one output for each expression; got " +
         std::to_string(exprs.size()) + " expressions and " + std::to_string(outs.size()) +
         " outputs. Pass as many.");
-  internal::mapWithOutputs(graph, plain(exprs), ts, outs, prog, debugContext);
+  internal::mapWithOutputs(graph, plain(exprs), ts, outs, prog, debugContext, {},
+                           isGenerated(options));
 }
 
 poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src,

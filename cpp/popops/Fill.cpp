@@ -3,12 +3,21 @@
 #include "engine/graph/ProgramNode.hpp"
 #include "popops/Zero.hpp"
 #include "popops/internal/Map.hpp"
+#include "popops/internal/QuarterCast.hpp"
 
 namespace popops {
 
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext) {
-  internal::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
+  if (!t.hasMetadata())
+    return internal::mapWithOutputs(graph, {value}, {}, {t}, prog, debugContext);
+  if (t.numElements() == 0) return;
+  const poplar::Tensor one = graph.addVariable(poplar::FLOAT, {1}, {debugContext, "value"});
+  graph.setTileMapping(one, 0);
+  internal::mapWithOutputs(graph, {value}, {}, {one}, prog, debugContext);
+  const poplar::Tensor all =
+      one.broadcast(static_cast<unsigned>(t.numElements()), 0).reshape(t.shape());
+  internal::castQuarters(graph, all, t, prog, debugContext);
 }
 
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, const poplar::ComputeSet& fillCS,
@@ -29,7 +38,7 @@ void zero(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
 }
 
 void zero(poplar::Graph& graph, const poplar::Tensor& t, unsigned, poplar::ComputeSet zeroCS) {
-  fillWith(graph, t, zeroCS, expr::Const(t.elementType(), 0));
+  fillWith(graph, t, zeroCS, fillValueOf(t, 0));
 }
 
 void zero(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,

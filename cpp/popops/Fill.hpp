@@ -9,17 +9,24 @@
 
 namespace popops {
 
-/// Writes one value to every element, for any type of element. For the library.
+/// Writes one value to every element, for any type of element; quarters round it as their metadata
+/// say. For the library.
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext);
 /// The same by vertices of a compute set.
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, const poplar::ComputeSet& fillCS,
               const expr::Const& value);
 
+/// The value as elements of `t` have it; quarters are made of a FLOAT.
+template <typename FillValueType>
+expr::Const fillValueOf(const poplar::Tensor& t, FillValueType fillValue) {
+  return {t.elementType().requiresMetadata() ? poplar::FLOAT : t.elementType(), fillValue};
+}
+
 template <typename FillValueType, class = std::enable_if_t<std::is_arithmetic_v<FillValueType>>>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
           FillValueType fillValue, const poplar::DebugContext& debugContext = {}) {
-  fillWith(graph, t, prog, expr::Const(t.elementType(), fillValue), debugContext);
+  fillWith(graph, t, prog, fillValueOf(t, fillValue), debugContext);
 }
 
 template <typename FillValueType>
@@ -34,7 +41,7 @@ void fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
 template <typename FillValueType>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, unsigned /*tile*/,
           poplar::ComputeSet fillCS, FillValueType fillValue) {
-  fillWith(graph, t, fillCS, expr::Const(t.elementType(), fillValue));
+  fillWith(graph, t, fillCS, fillValueOf(t, fillValue));
 }
 template <typename FillValueType>
 void fill(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/kernels/ReduceLoops.hpp"
+#include "popops/internal/ReduceMapping.hpp"
 #include "popops/internal/ReduceStep.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
@@ -72,6 +73,41 @@ bool isCopy(const poplar::Tensor& in, const poplar::Tensor& out, const ReducePar
          params.op != Operation::SQUARE_ADD && !params.update && !params.useScale;
 }
 
+/// Maps a result as PopLibs does: where its elements are, if that needs no exchange, else evenly.
+/// Whether it needs none.
+bool mapResult(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+               const std::vector<std::size_t>& dims) {
+  if (const auto local = internal::tileLocalMapping(graph, in, dims, out.elementType())) {
+    graph.setTileMapping(out, *local);
+    return true;
+  }
+  poputil::mapTensorLinearly(graph, out);
+  return false;
+}
+
+bool isMapped(const poplar::Graph& graph, const poplar::Tensor& t) {
+  bool complete = true;
+  graph.getTileMapping(t, &complete);
+  return complete;
+}
+
+void reduceInto(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+                const std::vector<std::size_t>& dims, const ReduceParams& params, bool is_local,
+                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
+  if (isCopy(in, out, params)) {
+    prog.add(poplar::program::Copy(in.reshape(out.shape()), out, false, {debugContext, "reduce"}));
+    return;
+  }
+  internal::ReduceStep step{static_cast<Reducer>(params.op)};
+  step.update = params.update;
+  step.is_local = is_local;
+  if (params.useScale) step.scale = &params.scale;
+  // poplibs CycleEstimationFunctions.cpp: log-add 13 cycles per 4 halves, 23 per 2 floats.
+  if (params.op == Operation::LOG_ADD)
+    step.cycles_per_vector = in.elementType() == poplar::HALF ? 13 : 23;
+  internal::emitReduce(graph, in, out, dims, step, prog, debugContext);
+}
+
 }  // namespace
 
 void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
@@ -84,31 +120,22 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
   if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
     refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
   }
-  if (isCopy(in, out, params)) {
-    prog.add(poplar::program::Copy(in.reshape(out.shape()), out, false, {debugContext, "reduce"}));
-    return;
-  }
-  internal::ReduceStep step{static_cast<Reducer>(params.op)};
-  step.update = params.update;
-  if (params.useScale) step.scale = &params.scale;
-  // poplibs CycleEstimationFunctions.cpp: log-add 13 cycles per 4 halves, 23 per 2 floats.
-  if (params.op == Operation::LOG_ADD)
-    step.cycles_per_vector = in.elementType() == poplar::HALF ? 13 : 23;
-  internal::emitReduce(graph, in, out, dims, step, prog, debugContext);
+  const bool is_local = !isMapped(graph, out) && mapResult(graph, in, out, dims);
+  reduceInto(graph, in, out, dims, params, is_local, prog, debugContext);
 }
 
 poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
                       const std::vector<std::size_t>& dims, ReduceParams params,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-                      const poplar::OptionFlags& options) {
+                      const poplar::OptionFlags&) {
   checkTypes(in, outType, params);
   if (params.update) {
     refuse("no update where the output is new", "update", "Use reduceWithOutput.");
   }
-  poplar::Tensor out =
-      graph.addVariable(outType, keptShape(in, uniqueDims(in, dims)), {debugContext, "reduced"});
-  poputil::mapTensorLinearly(graph, out);
-  reduceWithOutput(graph, in, out, dims, params, prog, debugContext, options);
+  const auto unique = uniqueDims(in, dims);
+  poplar::Tensor out = graph.addVariable(outType, keptShape(in, unique), {debugContext, "reduced"});
+  const bool is_local = mapResult(graph, in, out, unique);
+  reduceInto(graph, in, out, unique, params, is_local, prog, debugContext);
   return out;
 }
 

@@ -61,6 +61,39 @@ poplar::Tensor truncatedNormal(poplar::Graph& graph, const poplar::Tensor* seed,
                                double alpha, poplar::program::Sequence& prog,
                                const poplar::DebugContext& debugContext = {});
 
+// Forms of SDKs before 1.0, without a seed.
+inline poplar::Tensor dropout(poplar::Graph& graph, const poplar::Tensor& input,
+                              const poplar::Tensor& reference, double keepProbability, double scale,
+                              poplar::program::Sequence& prog,
+                              const poplar::DebugContext& debugContext = {}) {
+  return dropout(graph, nullptr, 0, input, reference, keepProbability, scale, prog, debugContext);
+}
+inline poplar::Tensor uniform(poplar::Graph& graph, const poplar::Tensor& reference,
+                              const poplar::Type& outType, double minVal, double maxVal,
+                              poplar::program::Sequence& prog,
+                              const poplar::DebugContext& debugContext = {}) {
+  return uniform(graph, nullptr, 0, reference, outType, minVal, maxVal, prog, debugContext);
+}
+inline poplar::Tensor bernoulli(poplar::Graph& graph, const poplar::Tensor& reference,
+                                const poplar::Type& outType, double prob,
+                                poplar::program::Sequence& prog,
+                                const poplar::DebugContext& debugContext = {}) {
+  return bernoulli(graph, nullptr, 0, reference, outType, prob, prog, debugContext);
+}
+inline poplar::Tensor normal(poplar::Graph& graph, const poplar::Tensor& reference,
+                             const poplar::Type& outType, double mean, double stdDev,
+                             poplar::program::Sequence& prog,
+                             const poplar::DebugContext& debugContext = {}) {
+  return normal(graph, nullptr, 0, reference, outType, mean, stdDev, prog, debugContext);
+}
+inline poplar::Tensor truncatedNormal(poplar::Graph& graph, const poplar::Tensor& reference,
+                                      const poplar::Type& outType, double mean, double stdDev,
+                                      double alpha, poplar::program::Sequence& prog,
+                                      const poplar::DebugContext& debugContext = {}) {
+  return truncatedNormal(graph, nullptr, 0, reference, outType, mean, stdDev, alpha, prog,
+                         debugContext);
+}
+
 /// Seeds the generators of all tiles from two UNSIGNED_INT.
 void setSeed(poplar::Graph& graph, const poplar::Tensor& masterSeed, std::uint32_t seedModifier,
              poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});

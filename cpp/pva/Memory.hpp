@@ -85,7 +85,7 @@ class TileMemory {
   MemoryByCategory category() const { return {data_, tile_}; }
   std::uint64_t alwaysLiveBytes() const;     ///< all but temporaries and what moves between tiles
   std::uint64_t notAlwaysLiveBytes() const;  ///< the others
-  /// By type, in the order of names; of codelets: library functions of the model have none.
+  /// By type, in the order of names.
   std::vector<VertexInstance> vertices() const;
 
  private:

@@ -22,7 +22,7 @@ class ComputeSet {
   /// Of the slowest tile, which all wait for.
   std::vector<std::uint64_t> cyclesByTile() const;
   std::vector<std::uint64_t> estimatedCyclesByTile() const { return cyclesByTile(); }
-  /// By type, in the order of names; of codelets: library functions of the model have none.
+  /// By type, in the order of names.
   std::vector<VertexInstance> vertices() const;
 
  private:

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "engine/Image.hpp"
-#include "engine/codelets/VertexStep.hpp"
+#include "engine/VertexCounts.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Version.hpp"
 #include "poplar/exceptions.hpp"
@@ -17,7 +17,6 @@ namespace pva {
 using ipujax::engine::Image;
 using ipujax::engine::Node;
 using ipujax::engine::NodeKind;
-using ipujax::engine::PlacedVertex;
 using ipujax::engine::TilePart;
 
 struct Data {
@@ -103,9 +102,9 @@ std::vector<ExecutionStep> stepsOf(const DataPtr& data, const std::string& entry
   return steps;
 }
 
-std::vector<VertexInstance> instancesOf(const std::map<std::int64_t, PlacedVertex>& vertices) {
+std::vector<VertexInstance> instancesOf(const ipujax::engine::VertexCounts& vertices) {
   std::vector<VertexInstance> instances;
-  for (const auto& [type, count] : countByType(vertices)) instances.emplace_back(type, count);
+  for (const auto& [type, each] : vertices) instances.emplace_back(type, each.count);
   return instances;
 }
 
@@ -145,7 +144,7 @@ double Target::clockFrequency() const { return data_->image->clock_hz; }
 std::size_t Graph::numComputeSets() const { return Compilation(data_).computeSets().size(); }
 std::size_t Graph::numVars() const { return data_->image->buffers.size(); }
 std::size_t Graph::numVertices() const {
-  return ipujax::engine::distinctVertices(data_->image->steps).size();
+  return ipujax::engine::numVertices(ipujax::engine::countVertices(*data_->image));
 }
 std::size_t Graph::numEdges() const { noEdges(); }
 
@@ -238,7 +237,7 @@ std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {
   return std::vector<std::uint64_t>(data_->image->num_tiles, cycles_);
 }
 std::vector<VertexInstance> ComputeSet::vertices() const {
-  return instancesOf(ipujax::engine::distinctVertices({&data_->image->steps[step_], 1}));
+  return instancesOf(ipujax::engine::countVerticesOfStep(*data_->image, step_));
 }
 
 std::string Program::name() const {
@@ -321,11 +320,7 @@ std::uint64_t TileMemory::alwaysLiveBytes() const {
   return total().excludingGaps() - notAlwaysLiveBytes();
 }
 std::vector<VertexInstance> TileMemory::vertices() const {
-  auto vertices = ipujax::engine::distinctVertices(data_->image->steps);
-  std::erase_if(vertices, [&](const auto& vertex) {
-    return vertex.second.tile != static_cast<std::int64_t>(tile_);
-  });
-  return instancesOf(vertices);
+  return instancesOf(ipujax::engine::countVerticesOnTile(*data_->image, tile_));
 }
 
 std::string Version::packageHash() const { return poplar::packageHash(); }

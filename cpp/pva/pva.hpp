@@ -10,8 +10,8 @@
 
 // Reads reports of the IPU Model: what poplar::Engine::getReport gives, or the profile.pop that an
 // Engine with an autoReport option leaves in autoReport.directory. Figures are those of the
-// model's account. Library functions of the model are kernels that have no vertices: what lists or
-// counts vertices tells of those that codelets have. Edges are not kept: counting them throws.
+// model's account. A library function of the model is one kernel: its vertices are those of the
+// account, one on each tile where it computes. Edges are not kept: counting them throws.
 
 namespace pva {
 
@@ -55,8 +55,8 @@ class Graph {
   explicit Graph(DataPtr data) : data_(std::move(data)) {}
   std::size_t numComputeSets() const;  ///< steps that compute
   std::size_t numVars() const;         ///< buffers
-  std::size_t numVertices() const;     ///< of codelets
-  std::size_t numEdges() const;        ///< throws
+  std::size_t numVertices() const;
+  std::size_t numEdges() const;  ///< throws
 
  private:
   DataPtr data_;

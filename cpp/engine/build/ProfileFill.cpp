@@ -7,14 +7,55 @@
 #include <string>
 #include <utility>
 
+#include "engine/VertexCounts.hpp"
+#include "engine/build/VertexTypes.hpp"
+
 namespace ipujax::engine::build {
 namespace {
 
+/// Of an operand; one that has more is taken for all elements between its first and its last.
+constexpr std::int64_t kRunsWalked = 4096;
 constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
 
 std::uint32_t narrow(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// Calls fn(first, behind) for elements of the buffer that an operand has, a run along memory each.
+template <class F>
+void forEachRun(const OperandDesc& o, const F& fn) {
+  std::size_t inner = o.shape.size();
+  std::int64_t along = 1;  // elements of a run
+  for (; inner > 0 && (o.strides[inner - 1] == along || o.shape[inner - 1] == 1); --inner)
+    along *= o.shape[inner - 1];
+  std::int64_t runs = 1;
+  for (std::size_t d = 0; d < inner; ++d) runs *= o.strides[d] == 0 ? 1 : o.shape[d];
+  if (o.numElements() == 0) return;
+  if (runs > kRunsWalked) {
+    const auto extent = o.extent();
+    return fn(extent.first, extent.first + extent.elements);
+  }
+  for (std::int64_t run = 0; run < runs; ++run) {
+    std::int64_t at = o.offset;
+    std::int64_t rest = run;
+    for (std::size_t d = inner; d-- > 0;) {
+      if (o.strides[d] == 0) continue;
+      at += rest % o.shape[d] * o.strides[d];
+      rest /= o.shape[d];
+    }
+    fn(at, at + along);
+  }
+}
+
+/// Sorted runs of the tiles that are marked.
+std::vector<std::uint32_t> runsOf(const std::vector<bool>& tiles) {
+  std::vector<std::uint32_t> runs;
+  for (std::uint32_t t = 0; t <= tiles.size(); ++t) {
+    const bool is_in = t < tiles.size() && tiles[t];
+    if (is_in == (runs.size() % 2 == 0)) runs.push_back(t);
+  }
+  return runs;
 }
 
 }  // namespace
@@ -125,6 +166,40 @@ void ProfileFill::finish() {
   }
   tensors = std::move(list);
   nameNodes();
+  listVertices();
+}
+
+/// A vertex on each tile where a step writes: one for all workers, as PopLibs' MultiVertex is.
+void ProfileFill::listVertices() {
+  const auto& variables = draft_.graph->variables;
+  const auto& machine = draft_.graph->system.machine;
+  auto& steps = draft_.image.steps;
+  std::vector<bool> tiles(draft_.graph->system.numTiles());
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (draft_.step_removed[s]) continue;
+    const Cost& cost = steps[s].cost;
+    std::vector<LibraryVertices> found;
+    const auto types = vertexTypes(steps[s], cost.sync_cycles / machine.sync_cycles);
+    for (const VertexType& type : types) {
+      tiles.assign(tiles.size(), false);
+      for (const std::uint32_t operand : type.operands) {
+        const OperandDesc& o = steps[s].operands[operand];
+        const Variable& variable = variables[draft_.storages[o.buffer].variable];
+        if (variable.is_remote || !variable.map) continue;
+        forEachRun(o, [&](std::int64_t first, std::int64_t behind) {
+          variable.map->forEachPart(static_cast<std::uint64_t>(first),
+                                    static_cast<std::uint64_t>(behind),
+                                    [&](std::uint32_t tile, auto, auto) {
+                                      if (tile < tiles.size()) tiles[tile] = true;
+                                    });
+        });
+      }
+      LibraryVertices vertices{type.name, narrow(cost.vertex_state_bytes / types.size()),
+                               narrow(cost.code_bytes / types.size()), runsOf(tiles)};
+      if (!vertices.runs.empty()) found.push_back(std::move(vertices));
+    }
+    setLibraryVertices(steps[s], found);
+  }
 }
 
 /// Steps occur in the order of the nodes that name them.

@@ -25,6 +25,7 @@ class ProfileFill {
  private:
   void findShapes();
   void nameNodes();
+  void listVertices();
   std::uint32_t& bytesOf(std::size_t category, std::size_t tile);
 
   Draft& draft_;

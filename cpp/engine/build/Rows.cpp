@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/Kernel.hpp"
+#include "engine/VertexCounts.hpp"
 #include "engine/build/Occurrences.hpp"
 #include "engine/expr/ExprProgram.hpp"
 
@@ -302,12 +303,14 @@ class RowFuser {
     StepDesc& last = *group.members.back().step;
     fused.cost = last.cost;
     fused.debug = last.debug;
+    copyLibraryVertices(last, fused);
     for (auto& member : group.members) {
       fused.inner.push_back(std::move(member.inner));
       StepDesc account;
       account.kernel = "engine.account";
       account.cost = member.step->cost;
       account.debug = member.step->debug;
+      copyLibraryVertices(*member.step, account);
       *member.step = std::move(account);
     }
     last = std::move(fused);

@@ -49,6 +49,8 @@ class VertexKernel final : public Kernel {
     gathers_ = step.attributes.integer(kGathers);
     if (library_->enter() != nullptr && step.attributes.has(kSeeds))
       seeds_ = step.attributes.integer(kSeeds);
+    if (step.attributes.has(kSeededFrom))
+      seeded_from_ = static_cast<std::uint32_t>(step.attributes.integer(kSeededFrom));
     std::map<VertexPatches, std::uint32_t> known;
     std::map<VertexFields, std::uint32_t> known_fields;
     while (!decoder.done()) {
@@ -146,7 +148,7 @@ class VertexKernel final : public Kernel {
     const std::size_t tiles =
         operand_bytes_[static_cast<std::size_t>(seeds_)] / (kIpujaxWorkers * kSeedBytes);
     for (std::size_t i = 0; i < vertices_.size(); ++i) {
-      if (vertices_[i].tile >= tiles)
+      if (vertices_[i].tile < seeded_from_ || vertices_[i].tile - seeded_from_ >= tiles)
         throw poplar_error(
             "[vertices] needs generators of every tile with a vertex; got a step without. Compile "
             "the program again.");
@@ -166,7 +168,8 @@ class VertexKernel final : public Kernel {
   /// The state of a worker's generator in the program's memory; null where it keeps none.
   std::byte* seedOf(const Run& run, const Placed& v, unsigned worker) const {
     if (seeds_ == kNoOperand) return nullptr;
-    const std::size_t number = v.tile * kIpujaxWorkers + (v.codelet->is_multi ? worker : v.worker);
+    const std::size_t tile = v.tile - seeded_from_;
+    const std::size_t number = tile * kIpujaxWorkers + (v.codelet->is_multi ? worker : v.worker);
     return run.operands[static_cast<std::size_t>(seeds_)] + number * kSeedBytes;
   }
 
@@ -324,6 +327,7 @@ class VertexKernel final : public Kernel {
   std::size_t largest_ = 0;
   std::int64_t gathers_ = 0;         ///< kGathers
   std::int64_t seeds_ = kNoOperand;  ///< kSeeds
+  std::uint32_t seeded_from_ = 0;    ///< kSeededFrom
   std::uint64_t number_ = 0;
   mutable std::mutex runs_mutex_;
   mutable std::vector<std::uint64_t> runs_;  ///< of each replica: they make a run's random numbers
@@ -357,6 +361,8 @@ void checkVertices(StepCheck& check) {
     const auto last = static_cast<std::int64_t>(check.numOperands()) - 1;
     const auto at = static_cast<std::size_t>(check.integer(kSeeds, 0, last));
     check.updated(at).isOf(ElementType::kUInt32);
+    if (check.step().attributes.has(kSeededFrom))
+      check.integer(kSeededFrom, 0, std::numeric_limits<std::uint32_t>::max());
   }
   for (std::size_t i = 0; i < check.numOperands(); ++i) {
     const auto operand = check.anyAccess(i).isContiguous();

@@ -134,13 +134,13 @@ class Lowering {
   void addSeeds(Step& step) const {
     if (library_->enter() == nullptr || !drawsNumbers(unit_)) return;
     const Parts parts = partsOfOperands();
-    if (parts.first_tile != 0) return;  // states are found by a vertex's tile
     const auto hidden = graph_.hidden.find(seeds::hiddenName(parts.count, parts.first_tile));
     if (hidden == graph_.hidden.end()) return;
     // A virtual graph of a replicated one has states of its own tiles alone.
     const std::size_t words = std::size_t{parts.tiles} * kIpujaxWorkers * seeds::kWords;
     if (hidden->second->numElements() < words) return;
     step.attributes.set(kSeeds, static_cast<std::int64_t>(step.operands.size()));
+    if (parts.first_tile > 0) step.attributes.set(kSeededFrom, std::int64_t{parts.first_tile});
     step.operands.push_back({hidden->second, Access::kReadWrite});
   }
 

@@ -27,6 +27,8 @@ constexpr const char* kKept = "kept";
 /// (engine/kernels/WorkerSeeds.hpp), which the vertices draw from. Absent where they draw nothing,
 /// or the program sets no seed.
 constexpr const char* kSeeds = "seeds";
+/// The attribute for the tile that the first of these generators are of. Absent where it is 0.
+constexpr const char* kSeededFrom = "seeded_from";
 
 struct PlacedVertex {
   std::int64_t id;  ///< in the graph

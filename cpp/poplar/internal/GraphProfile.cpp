@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "engine/codelets/VertexStep.hpp"
+#include "engine/VertexCounts.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/internal/EngineProfile.hpp"
 
@@ -58,32 +58,28 @@ std::string nameOf(const Image& image, const StepDesc& step) {
   return step.debug < image.debug.size() ? image.debug[step.debug].name : std::string();
 }
 
-/// Steps that compute, by their place in the image, and the vertices of codelets in each.
+/// Steps that compute, by their place in the image, and the vertices in each.
 struct ComputeSets {
-  explicit ComputeSets(const Image& image) {
-    for (const auto& [type, count] : countByType(ipujax::engine::distinctVertices(image.steps))) {
-      types.emplace(type, types.size());
-      num_vertices += count;
-    }
+  explicit ComputeSets(const Image& image) : vertices(ipujax::engine::countVertices(image)) {
+    for (const auto& [type, each] : vertices) types.emplace(type, types.size());
     for (std::size_t i = 0; i < image.steps.size(); ++i)
       if (image.steps[i].cost.compute_cycles > 0) add(image, i);
   }
 
   std::map<std::string, std::size_t> types;
-  std::uint64_t num_vertices = 0;
+  ipujax::engine::VertexCounts vertices;
   std::map<std::size_t, std::size_t> of_step;
   ProfileValue::Vector names, vertex_counts, vertex_types;
 
  private:
   void add(const Image& image, std::size_t index) {
-    const StepDesc& step = image.steps[index];
     ProfileValue::Vector counts, kinds;
-    for (const auto& [type, count] : countByType(ipujax::engine::distinctVertices({&step, 1}))) {
+    for (const auto& [type, each] : ipujax::engine::countVerticesOfStep(image, index)) {
       kinds.emplace_back(types.at(type));
-      counts.emplace_back(count);
+      counts.emplace_back(each.count);
     }
     of_step.emplace(index, names.size());
-    names.emplace_back(nameOf(image, step));
+    names.emplace_back(nameOf(image, image.steps[index]));
     vertex_counts.emplace_back(std::move(counts));
     vertex_types.emplace_back(std::move(kinds));
   }
@@ -144,7 +140,18 @@ ProfileValue byTile(const ipujax::engine::Profile& profile, std::size_t num_tile
                            {"totalIncludingGaps", std::move(including)}};
 }
 
-ProfileValue memoryOf(const Image& image) {
+/// Bytes on all tiles, in the order of the types. Those of codelets are 0: only their sums are
+/// known, as vertexStateBytes and codeBytes.
+ProfileValue byVertexType(const ComputeSets& sets) {
+  ProfileValue::Vector code, data;
+  for (const auto& [type, each] : sets.vertices) {
+    code.emplace_back(each.code_bytes);
+    data.emplace_back(each.state_bytes);
+  }
+  return ProfileValue::Map{{"codeBytes", std::move(code)}, {"vertexDataBytes", std::move(data)}};
+}
+
+ProfileValue memoryOf(const Image& image, const ComputeSets& sets) {
   const auto& memory = image.memory;
   ProfileValue::Vector ipus;
   for (const auto& ipu : image.ipus) {
@@ -157,6 +164,7 @@ ProfileValue memoryOf(const Image& image) {
                           {"peakLiveBytes", memory.peak_live_bytes},
                           {"vertexStateBytes", memory.vertex_state_bytes},
                           {"codeBytes", memory.code_bytes},
+                          {"byVertexType", byVertexType(sets)},
                           {"ipus", std::move(ipus)}};
   if (image.profile && !image.profile->ipus.empty())
     value.emplace("byTile", byTile(*image.profile, image.num_tiles));
@@ -171,10 +179,11 @@ ProfileValue graphProfile(const Image& image) {
   for (const auto& [type, index] : sets.types) types.emplace_back(type);
   ProfileValue::Map graph{{"numVars", image.buffers.size()},
                           {"numComputeSets", sets.names.size()},
-                          {"numVertices", sets.num_vertices},
+                          {"numVertices", numVertices(sets.vertices)},
                           {"numSteps", image.steps.size()},
                           {"numPrograms", image.entry_points.size()}};
   ProfileValue programs = programsOf(image, sets);
+  ProfileValue memory = memoryOf(image, sets);
   return ProfileValue::Map{
       {"target", targetOf(image)},
       {"graph", std::move(graph)},
@@ -183,7 +192,7 @@ ProfileValue graphProfile(const Image& image) {
                                         {"vertexCounts", std::move(sets.vertex_counts)},
                                         {"vertexTypes", std::move(sets.vertex_types)}}},
       {"programs", std::move(programs)},
-      {"memory", memoryOf(image)},
+      {"memory", std::move(memory)},
       {"longestProgram", accountOf(image.cost())}};
 }
 
@@ -201,7 +210,7 @@ void printGraphSummary(std::ostream& os, const ProfileValue& graphProfile, const
      << "\n  Total Tiles:            " << target["numTiles"]
      << "\n  Number of Replicas:     " << target["numReplicas"]
      << "\nGraph:\n  Number of vertices:     " << graph["numVertices"]
-     << " (library functions have none)\n  Number of variables:    " << graph["numVars"]
+     << "\n  Number of variables:    " << graph["numVars"]
      << "\n  Number of compute sets: " << graph["numComputeSets"] << "\n";
   const auto& sets = graphProfile["computeSets"];
   const auto& types = graphProfile["vertexTypes"]["names"];

@@ -28,6 +28,31 @@ std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_
   return std::clamp<std::uint64_t>(grains / least, 1, tiles);
 }
 
+/// Elements of one of the slices of weights on a tile.
+std::uint64_t ofSliceOnTile(const poplar::Graph& graph, const poplar::Tensor& weights,
+                            std::uint64_t per_tile, std::uint64_t slices) {
+  const std::uint64_t grain = grainOf(weights);
+  const std::uint64_t elements = weights.numElements() / slices;
+  const std::uint64_t tiles =
+      tilesFor(elements, grain, ceilDiv(per_tile, slices), graph.physicalTiles().size());
+  return ceilDiv(ceilDiv(elements, grain), tiles) * grain;
+}
+
+/// Whether weights, seen in any order of their dimensions, are as placeInSlices places them.
+bool isPlacedInSlices(const poplar::Graph& graph, const poplar::Tensor& weights,
+                      const plan::Plan& plan) {
+  const auto& view = *weights.view();
+  const std::uint64_t slices = plan.out_serial;
+  if (slices < 2 || weights.numElements() % slices != 0 || !view.isStrided()) return false;
+  const auto& variable = graph.impl().variables[view.variable];
+  const auto& map = *variable.map;
+  const std::uint64_t on_tile =
+      ofSliceOnTile(graph, weights, plan.weight_elements_per_tile, slices);
+  const std::uint64_t tiles = ceilDiv(weights.numElements() / slices, on_tile);
+  return variable.elements == weights.numElements() && map.complete && map.tiles_used == tiles &&
+         map.max_per_tile == on_tile * slices && (tiles == 1 || map.regions.size() > tiles);
+}
+
 }  // namespace
 
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile) {
@@ -35,6 +60,20 @@ void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t
   auto& variable = graph.impl().variables[t.view()->variable];
   variable.map =
       graph.impl().linearMap(variable.elements, graph.physicalTiles(), {per_tile, grainOf(t)});
+}
+
+void placeInSlices(poplar::Graph& graph, const poplar::Tensor& weights, std::uint64_t per_tile,
+                   std::uint64_t slices) {
+  const std::size_t channels = weights.dim(1);
+  if (slices < 2 || channels % slices != 0) return placeAsPlanned(graph, weights, per_tile);
+  const std::uint64_t elements = weights.numElements() / slices;
+  const std::uint64_t on_tile = ofSliceOnTile(graph, weights, per_tile, slices);
+  poplar::Graph::TileToTensorMapping mapping(graph.physicalTiles().size());
+  for (std::uint64_t begin = 0, tile = 0; begin < elements; begin += on_tile, ++tile)
+    mapping[tile].emplace_back(begin, std::min(begin + on_tile, elements));
+  const std::size_t each = channels / slices;
+  for (std::size_t s = 0; s < slices; ++s)
+    graph.setTileMapping(weights.slice(s * each, (s + 1) * each, 1), mapping);
 }
 
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t,
@@ -58,8 +97,9 @@ plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
     if (plan.swapped) return plan;  // moves both
     const bool in_moves =
         !problem.in_moved && !isPlacedAsPlanned(graph, in, plan.in_elements_per_tile);
-    const bool weights_move =
-        !problem.weights_moved && !isPlacedAsPlanned(graph, weights, plan.weight_elements_per_tile);
+    const bool weights_move = !problem.weights_moved &&
+                              !isPlacedAsPlanned(graph, weights, plan.weight_elements_per_tile) &&
+                              !isPlacedInSlices(graph, weights, plan);
     if (!in_moves && !weights_move) return plan;
     problem.in_moved |= in_moves;
     problem.weights_moved |= weights_move;

@@ -16,6 +16,11 @@ namespace poplin {
 /// Maps `t` as a plan wants it: at most `per_tile` elements on a tile, less where tiles are plenty.
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
+/// The same for weights [G, Co, Ci, kernel...] that are read in slices of the output channels, one
+/// after another: each slice is on all tiles, at the same places, so that taking one moves nothing.
+void placeInSlices(poplar::Graph& graph, const poplar::Tensor& weights, std::uint64_t per_tile,
+                   std::uint64_t slices);
+
 /// True where t's elements are those of a variable with that mapping.
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 

@@ -1,5 +1,6 @@
 #include "popops/internal/Map.hpp"
 
+#include "engine/build/VertexTypes.hpp"
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -50,7 +51,7 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
 }
 
 void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
-             poplar::program::Sequence& prog, const poplar::DebugContext& debug,
+             poplar::program::Sequence& prog, const poplar::DebugContext& debug, bool generated,
              const std::function<double(std::uint64_t)>& cycles = {}) {
   StepSpec spec;
   spec.kernel = "popx.map";
@@ -61,6 +62,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
           ? plan.program
           : ipujax::engine::expr::withHalfRounding(plan.program, impl.half, impl.random_streams);
   spec.attributes.set("expr", rounding.toIntegers());
+  if (generated) spec.attributes.set(ipujax::engine::build::kGenerated, std::int64_t{1});
   for (const auto& t : plan.inputs) spec.operands.push_back({t, Access::kRead});
   for (const auto& t : outputs) spec.operands.push_back({t, Access::kWrite});
   const auto num_inputs = static_cast<std::uint32_t>(plan.inputs.size());
@@ -97,20 +99,20 @@ std::vector<std::size_t> broadcastShape(const std::vector<Tensor>& ts) {
 
 std::vector<Tensor> map(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                         const std::vector<Tensor>& ts, poplar::program::Sequence& prog,
-                        const poplar::DebugContext& debugContext) {
+                        const poplar::DebugContext& debugContext, bool generated) {
   needOwn(graph, ts, "popops::map");
   const Plan plan = makePlan(exprs, ts);
   std::vector<Tensor> outputs;
   for (auto type : plan.program.outputTypes())
     outputs.push_back(makeOutput(graph, poplar::Type(type), ts, plan.shape, debugContext));
-  emitMap(graph, plan, outputs, prog, debugContext);
+  emitMap(graph, plan, outputs, prog, debugContext, generated);
   return outputs;
 }
 
 void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>& exprs,
                     const std::vector<Tensor>& ts, const std::vector<Tensor>& outputs,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
-                    const std::function<double(std::uint64_t)>& cycles) {
+                    const std::function<double(std::uint64_t)>& cycles, bool generated) {
   std::vector<Tensor> all = ts;
   all.insert(all.end(), outputs.begin(), outputs.end());  // constants alone take their shape
   needOwn(graph, all, "popops::map");
@@ -129,7 +131,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
           poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
           out.elementType().toString() + ". Make it with addVariable.");
   }
-  emitMap(graph, plan, outputs, prog, debugContext, cycles);
+  emitMap(graph, plan, outputs, prog, debugContext, generated, cycles);
 }
 
 }  // namespace popops::internal

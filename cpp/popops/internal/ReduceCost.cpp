@@ -48,7 +48,7 @@ VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type) {
 // Long: the plans that are compared are made of the same numbers.
 Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
                 const std::vector<std::size_t>& dims, const poplar::Tensor& out,
-                std::size_t partial_bytes, const VertexRate& rate) {
+                std::size_t partial_bytes, const VertexRate& rate, bool is_local) {
   Cost none;
   none.code_bytes = kCodeBytes;
   if (out.numElements() == 0) return none;
@@ -63,6 +63,14 @@ Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
   const double factor = elements / outputs;
   const bool contiguous = in.rank() > 0 && std::count(dims.begin(), dims.end(), in.rank() - 1u) > 0;
 
+  if (is_local) {
+    const double most = static_cast<double>(at.max_elements_per_tile);
+    Cost cost = none;
+    addComputeSet(cost, target, vertexCycles(rate, most, most / factor), at.tiles_used);
+    cost.vertex_state_bytes = target.getNumWorkerContexts() * kVertexBytes;
+    cost.flops = elements;
+    return cost;
+  }
   Cost direct = none;
   const double gathered = outputs_per_tile * factor;
   if (tiles > 1) {

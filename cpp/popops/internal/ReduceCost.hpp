@@ -20,9 +20,11 @@ struct VertexRate {
 VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type);
 
 /// Plans a reduction of `in` over `dims` to `out`: all at the outputs' tiles, or first where the
-/// elements lie and then the partials at the outputs' tiles, whichever takes fewer cycles.
+/// elements lie and then the partials at the outputs' tiles, whichever takes fewer cycles. `local`:
+/// each output is on the tile that has all of its elements, and nothing is exchanged.
 ipujax::engine::Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
                                 const std::vector<std::size_t>& dims, const poplar::Tensor& out,
-                                std::size_t partial_bytes, const VertexRate& rate);
+                                std::size_t partial_bytes, const VertexRate& rate,
+                                bool local = false);
 
 }  // namespace popops::internal

@@ -25,7 +25,7 @@ void emitReduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Te
   auto rate = reduceRate(graph.getTarget(), in.elementType());
   if (step.cycles_per_vector > 0) rate.cycles_per_vector = step.cycles_per_vector;
   const auto& loops = *engine::reduction::loopsFor(step.reducer, in.elementType().element());
-  spec.cost = reduceCost(graph, in, dims, out, sizeOf(loops.acc), rate);
+  spec.cost = reduceCost(graph, in, dims, out, sizeOf(loops.acc), rate, step.is_local);
   engine::emit(graph, prog, std::move(spec), {debugContext, "reduce"});
 }
 

@@ -15,6 +15,7 @@ struct ReduceStep {
   const poplar::Tensor* scale = nullptr;  ///< FLOAT scalar; the sum is multiplied by it
   const poplar::Tensor* init = nullptr;   ///< scalar of the input's type, applied once, first
   double cycles_per_vector = 0;           ///< where it is not that of the type
+  bool is_local = false;                  ///< every output is on the tile of all of its elements
 };
 
 /// Adds the step. `out` has the dimensions that are kept.

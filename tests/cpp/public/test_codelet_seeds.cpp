@@ -199,17 +199,19 @@ TEST(a_virtual_graph_has_the_seeds_of_its_tiles) {
   CHECK(std::equal(found.begin(), found.end(), given.begin() + 2 * kWorkers * 4));
 }
 
-TEST(replicas_within_a_program_draw_from_their_own_seeds) {
-  constexpr unsigned kParts = 2, kOwn = kTiles / kParts;
+/// Replicas of the tiles from one on, which set, draw from and read their generators.
+void drawInReplicas(unsigned first_tile, unsigned replicas) {
+  const unsigned own = (kTiles - first_tile) / replicas, all = own * replicas;
   Drawing d;
-  Graph part = d.graph.createReplicatedGraph(kParts);
-  const Tensor seeds = part.addVariable(UNSIGNED_INT, {kOwn, kWorkers, 4});
+  Graph some = d.graph.createVirtualGraph(first_tile, first_tile + all);
+  Graph part = some.createReplicatedGraph(replicas);
+  const Tensor seeds = part.addVariable(UNSIGNED_INT, {own, kWorkers, 4});
   part.setTileMapping(seeds, 0);
   part.createHostRead("first", getHwSeeds(part, d.prog));
   setHwSeeds(part, seeds, d.prog);
-  const Tensor out = part.addVariable(UNSIGNED_INT, {kOwn, kWorkers, kDraws});
+  const Tensor out = part.addVariable(UNSIGNED_INT, {own, kWorkers, kDraws});
   const ComputeSet cs = part.addComputeSet();
-  for (unsigned tile = 0; tile < kOwn; ++tile) {
+  for (unsigned tile = 0; tile < own; ++tile) {
     part.setTileMapping(out[tile], tile);
     part.setTileMapping(part.addVertex(cs, "DrawAll", {{"out", out[tile].flatten()}}), tile);
   }
@@ -219,17 +221,23 @@ TEST(replicas_within_a_program_draw_from_their_own_seeds) {
   part.createHostRead("left", getHwSeeds(part, d.prog));
   Engine engine(d.graph, d.prog);
   engine.load(d.device);
-  const Words given = counted();
+  Words given = counted();
+  given.resize(all * kWorkers * 4);
   engine.writeTensor("seeds", given.data(), given.data() + given.size());
   engine.run();
-  Words found(kTiles * kWorkers * kDraws), left(given.size()), first(given.size());
+  Words found(all * kWorkers * kDraws), left(given.size()), first(given.size());
   engine.readTensor("first", first.data(), first.data() + first.size());
-  CHECK_EQ(std::set<unsigned>(first.begin(), first.end()).size(), first.size() / kParts);
+  CHECK_EQ(std::set<unsigned>(first.begin(), first.end()).size(), first.size() / replicas);
   engine.readTensor("out", found.data(), found.data() + found.size());
   engine.readTensor("left", left.data(), left.data() + left.size());
-  for (unsigned w = 0; w < kTiles * kWorkers; ++w) {
+  for (unsigned w = 0; w < all * kWorkers; ++w) {
     Generator expected(given.data() + std::size_t{w} * 4);
     for (unsigned i = 0; i < kDraws; ++i) CHECK_EQ(found[w * kDraws + i], expected.next());
     for (unsigned i = 0; i < 4; ++i) CHECK_EQ(left[w * 4 + i], expected.words()[i]);
   }
+}
+
+TEST(replicas_within_a_program_draw_from_their_own_seeds) {
+  for (const unsigned first_tile : {0U, 1U, 5U})
+    for (const unsigned replicas : {2U, 3U}) drawInReplicas(first_tile, replicas);
 }

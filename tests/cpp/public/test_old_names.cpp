@@ -1,4 +1,6 @@
+#include <cmath>
 #include <poplin/FullyConnected.hpp>
+#include <poprand/RandomGen.hpp>
 #include <popsys/CSRFunctions.hpp>
 #include <popsys/CycleCount.hpp>
 #include <popsys/CycleStamp.hpp>
@@ -173,4 +175,25 @@ TEST(an_array_in_braces_is_of_its_elements) {
   f.graph.setInitialValue(t, ArrayRef{zeros});
   CHECK(f.run<unsigned>(t) == zeros);
   CHECK_EQ((ArrayRef<std::vector<unsigned>>{zeros, zeros}).size(), 2U);
+}
+
+TEST(random_numbers_need_no_seed) {
+  constexpr std::size_t kCount = 4000;
+  Fixture f(8);
+  const auto seed = f.constant<unsigned>({2}, {7, 9});
+  poprand::setSeed(f.graph, seed, 5, f.prog);
+  const auto like = f.graph.addVariable(FLOAT, {kCount}, VariableMappingMethod::LINEAR);
+  const auto ones = f.constant<float>({kCount}, std::vector<float>(kCount, 1));
+  const auto all = concat({poprand::uniform(f.graph, like, FLOAT, -1, 3, f.prog),
+                           poprand::normal(f.graph, like, FLOAT, 1, 2, f.prog),
+                           poprand::truncatedNormal(f.graph, like, FLOAT, 1, 1, 2, f.prog),
+                           poprand::bernoulli(f.graph, like, FLOAT, 0.25, f.prog),
+                           poprand::dropout(f.graph, ones, like, 0.5, 2, f.prog)});
+  const auto found = f.run(all);
+  const double means[] = {1, 1, 1, 0.25, 1};
+  for (std::size_t i = 0; i < 5; ++i) {
+    double mean = 0;
+    for (std::size_t j = 0; j < kCount; ++j) mean += found[i * kCount + j] / kCount;
+    CHECK_NEAR(mean, means[i], 0.15);
+  }
 }

@@ -10,6 +10,8 @@
 #include <poplin/MatMul.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
+#include <popops/Fill.hpp>
+#include <popops/Zero.hpp>
 #include <poputil/TileMapping.hpp>
 
 #include "Check.hpp"
@@ -269,4 +271,26 @@ TEST(quarters_have_no_arithmetic_and_need_metadata) {
   CHECK_THROWS(f.graph.addConstant(QUARTER, q.getMetadata(), {1}, 1.0F), "constant metadata");
   CHECK_EQ(QuarterMetadata(QuarterMetadata(Format::F143, -3).getBinary()),
            QuarterMetadata(Format::F143, -3));
+}
+
+TEST(quarters_are_filled_with_the_nearest_value) {
+  for (const auto format : {Format::F143, Format::F152}) {
+    for (const int scale : {-1, 0, 2}) {
+      Fixture f(8);
+      const auto metadata = createVariableMetadataTensor(f.graph, format, scale);
+      const auto t = f.graph.addVariable(QUARTER, metadata, {5, 7});
+      poputil::mapTensorLinearly(f.graph, t);
+      popops::fill(f.graph, t, f.prog, 3.3F);
+      popops::zero(f.graph, t.slice(1, 3), f.prog);
+      popops::fill(f.graph, t[4], f.prog, -2);
+      const auto cs = f.graph.addComputeSet();
+      popops::fill(f.graph, t[3], f.graph.getTileMapping(t[3]), cs, 0.25F);
+      f.prog.add(Execute(cs));
+      std::vector<float> expected(35, nearestTo(format, scale, 3.3F));
+      std::fill(expected.begin() + 7, expected.begin() + 21, 0.0F);
+      std::fill(expected.begin() + 21, expected.begin() + 28, nearestTo(format, scale, 0.25F));
+      std::fill(expected.begin() + 28, expected.end(), nearestTo(format, scale, -2));
+      checkFloats(f.run(popops::cast(f.graph, t, FLOAT, f.prog)), expected);
+    }
+  }
 }

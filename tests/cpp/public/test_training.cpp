@@ -126,6 +126,7 @@ TEST(extremes_of_rows) {
   Tensor most = popnn::argMax(graph, x, prog);
   Tensor order;
   Tensor two = popnn::topK(graph, x, order, 2, true, prog);
+  CHECK(two.shape() == (std::vector<std::size_t>{2, 1, 2}) && order.shape() == two.shape());
   const std::pair<const char*, Tensor> results[] = {
       {"least", least}, {"where", where}, {"most", most}, {"two", two}};
   for (const auto& [name, t] : results) graph.createHostRead(name, t);
