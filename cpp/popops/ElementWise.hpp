@@ -23,8 +23,8 @@ poplar::ProfileValue toProfileValue(const popops::expr::TernaryOpType& op);
 namespace popops {
 
 /// Applies an expression to the elements of tensors, which are broadcast to a common shape by
-/// numpy's rules; `_1` is ts[0]. Cost: popops/internal/ElementWiseCost.hpp. Options: none has an
-/// effect.
+/// numpy's rules; `_1` is ts[0]. Cost: popops/internal/ElementWiseCost.hpp. Of the options only
+/// forceGenerateCodelet has an effect: reports name the vertex of one operation as a map's.
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
                    const poplar::DebugContext& debugContext = {},
