@@ -1,6 +1,5 @@
 #include "event.hpp"
 
-#include <thread>
 #include <utility>
 
 #include "handle.hpp"
@@ -50,12 +49,6 @@ void Event::then(Callback callback) {
 }
 
 void Event::wait() const { done_.wait(false, std::memory_order_acquire); }
-
-void Event::waitAtMost(std::chrono::milliseconds limit) const {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!isReady() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-}
 
 namespace {
 

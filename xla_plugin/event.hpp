@@ -1,6 +1,5 @@
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -28,7 +27,6 @@ class Event final : public PJRT_Event, public Counted {
   /// Calls back when ready; at once, on this thread, if it is ready now.
   void then(Callback callback);
   void wait() const;  ///< never with the GIL held
-  void waitAtMost(std::chrono::milliseconds limit) const;
 
  private:
   std::atomic<bool> done_{false};

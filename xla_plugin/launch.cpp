@@ -13,21 +13,11 @@
 #include "compiler_bridge.hpp"
 #include "handle.hpp"
 #include "profiler.hpp"
+#include "runtime/HostPorts.hpp"
 #include "transfer_checks.hpp"
 
 namespace ipujax::plugin {
 namespace {
-
-/// A hand-over to the device's thread costs a few microseconds; up to some tens of them the caller
-/// is served sooner by running the program itself.
-constexpr float kShortMicroseconds = 100;
-
-/// Callers wait for host callbacks of programs that take no longer: printing does, a training step
-/// with I/O takes more.
-constexpr float kShortCallbackMicroseconds = 5000;
-
-/// How long a callback may take before programs behind its own overtake it.
-constexpr std::chrono::milliseconds kPatience{100};
 
 /// Where devices run one program at a time these fail instead, after longer than callbacks take.
 std::chrono::seconds patienceOfOneProgram() {
@@ -58,19 +48,6 @@ class RunLocks {
  private:
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
-
-std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*>& devices) {
-  std::vector<std::shared_ptr<DeviceRuntime>> runtimes;
-  for (auto* device : devices) runtimes.push_back(device->runtime());
-  return runtimes;
-}
-
-std::shared_ptr<runtime::Session> sessionOf(
-    const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes) {
-  runtime::DeviceStates states;
-  for (const auto& runtime : runtimes) states.push_back(runtime->state);
-  return program.compiled().open(states);
-}
 
 /// Says which session runs on the devices while it lives.
 class Running {
@@ -103,6 +80,7 @@ class LaunchCallbacks final : public runtime::HostCallbacks {
             std::span<const runtime::HostArray> results) override {
     std::list<WorkQueue::HostWait> waits;
     for (auto* device : placement_.devices) waits.emplace_back(device->queue());
+    if (runtime::ports::names(id)) placement_.has_feeds.store(true, std::memory_order_relaxed);
     bridge::hostCallbacks().call(id, arguments, results);
   }
   bool takesManyThreads() const override { return bridge::hostCallbacks().takesManyThreads(); }
@@ -126,50 +104,6 @@ bool contains(std::span<const Ref<Storage>> storages, const Ref<Storage>& storag
 }
 
 }  // namespace
-
-Placement::Placement(std::shared_ptr<const Program> the_program, std::vector<Device*> the_devices)
-    : program(std::move(the_program)),
-      devices(std::move(the_devices)),
-      runtimes(runtimesOf(devices)),
-      session(sessionOf(*program, runtimes)) {}
-
-bool Placement::idle() const {
-  return std::ranges::all_of(devices, [](auto* device) { return device->queue().idle(); });
-}
-
-std::vector<std::unique_lock<std::mutex>> Placement::tryLockAll() const {
-  std::vector<std::unique_lock<std::mutex>> locks;
-  locks.reserve(runtimes.size());
-  for (const auto& runtime : runtimes) {
-    if (!locks.emplace_back(runtime->run_mutex, std::try_to_lock).owns_lock()) return {};
-  }
-  return locks;
-}
-
-std::vector<std::unique_lock<std::mutex>> Placement::tryLockOthers() const {
-  for (const auto& runtime : runtimes) {
-    const std::lock_guard lock(runtime->running_mutex);
-    if (runtime->running) return {};
-  }
-  return tryLockAll();
-}
-
-bool Placement::isShort() const {
-  if (program->signature().has_host_callbacks) return false;
-  const float late = microseconds.load(std::memory_order_relaxed);
-  return late < 0 ? program->compiled().looksShort() : late <= kShortMicroseconds;
-}
-
-bool Placement::callsBackShortly() const {
-  return program->signature().has_host_callbacks &&
-         microseconds.load(std::memory_order_relaxed) <= kShortCallbackMicroseconds;
-}
-
-/// The shorter of the last two runs counts, so that one hiccup of the host changes nothing.
-void Placement::timed(float us) {
-  const float last = last_microseconds.exchange(us, std::memory_order_relaxed);
-  microseconds.store(last < 0 ? us : std::min(us, last), std::memory_order_relaxed);
-}
 
 Launch::Launch(std::shared_ptr<Placement> placement) : placement_(std::move(placement)) {
   const auto replicas = placement_->devices.size();

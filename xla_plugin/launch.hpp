@@ -1,39 +1,14 @@
 #pragma once
-#include <atomic>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "buffer.hpp"
-#include "executable.hpp"
+#include "placement.hpp"
 #include "work_queue.hpp"
 
 namespace ipujax::plugin {
-
-/// One program made ready on its devices, one for each replica, and how long it takes there. Shared
-/// with its launches.
-struct Placement {
-  Placement(std::shared_ptr<const Program> program, std::vector<Device*> devices);
-
-  const std::shared_ptr<const Program> program;
-  const std::vector<Device*> devices;
-  const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
-  const std::shared_ptr<runtime::Session> session;
-  std::atomic<float> microseconds{-1};  ///< what a run takes; negative until the first
-  std::atomic<float> last_microseconds{-1};
-
-  bool isShort() const;
-  /// Worth waiting for: what its callbacks print or record is there when the call returns, as users
-  /// of JAX's CPU backend are used to.
-  bool callsBackShortly() const;
-  void timed(float us);
-  bool idle() const;  ///< nothing waits or runs on any device
-  /// The run mutex of every device, or none of them.
-  std::vector<std::unique_lock<std::mutex>> tryLockAll() const;
-  /// The same from inside a host callback, whose own thread may hold some of them.
-  std::vector<std::unique_lock<std::mutex>> tryLockOthers() const;
-};
 
 /// One run of a program. Built under the client's submit mutex; run once, in the caller or on a
 /// device's thread; keeps its arguments' memory until then.

@@ -1,6 +1,5 @@
 #include "loaded_executable.hpp"
 
-#include <chrono>
 #include <mutex>
 #include <span>
 #include <string>
@@ -15,9 +14,6 @@ namespace {
 /// A device's queue takes this many launches; then the caller waits, so that a loop without a
 /// barrier does not allocate results without end.
 constexpr std::size_t kMaxQueuedLaunches = 32;
-
-/// For host callbacks that may be short, as long as nothing is known of them.
-constexpr std::chrono::milliseconds kCallbackWait{100};
 
 std::span<const std::int64_t> nonDonatable(const PJRT_ExecuteOptions* options) {
   if (!options || !options->non_donatable_input_indices) return {};
@@ -97,7 +93,7 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   if (isDeleted()) {
     failInvalidArgument("[ipu execute] needs a loaded executable; got a deleted one.");
   }
-  const auto& placement = *placement_;
+  auto& placement = *placement_;
   const auto num_devices = placement.devices.size();
   if (args.num_devices != num_devices) {
     failInvalidArgument("[ipu execute] needs arguments for " + std::to_string(num_devices) +
@@ -137,7 +133,7 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   submit.unlock();
   runRefused(std::move(refused));
   if (!placement.callsBackShortly()) return;
-  done->waitAtMost(kCallbackWait);
+  placement.awaitCallbacks(*done, client_.addressableDevices());
   if (const auto failure = done->failure()) {
     takeResultsBack(args);
     throw PluginError(failure);

@@ -36,6 +36,7 @@ struct WorkQueue::State {
   std::condition_variable host_wait_changed;
   std::size_t host_waits = 0;
   std::chrono::steady_clock::time_point waits_since;
+  std::chrono::steady_clock::time_point host_wait_began_or_ended;
   bool overtaking = false;
   bool running = false;   // a task, on the first thread
   std::size_t ahead = 0;  // tasks that overtook it and have finished
@@ -53,14 +54,22 @@ WorkQueue::HostCall::~HostCall() { on_worker_thread = was_worker_; }
 
 WorkQueue::HostWait::HostWait(WorkQueue& queue) : state_(queue.state_) {
   const std::lock_guard lock(state_->mutex);
+  state_->host_wait_began_or_ended = std::chrono::steady_clock::now();
   if (state_->host_waits++ > 0) return;
-  state_->waits_since = std::chrono::steady_clock::now();
+  state_->waits_since = state_->host_wait_began_or_ended;
   if (!state_->waiting.empty()) ensureSecondThread(state_);
 }
 
 WorkQueue::HostWait::~HostWait() {
   const std::lock_guard lock(state_->mutex);
+  state_->host_wait_began_or_ended = std::chrono::steady_clock::now();
   if (--state_->host_waits == 0) state_->host_wait_changed.notify_all();
+}
+
+std::chrono::nanoseconds WorkQueue::heldByHost() const {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->host_waits == 0) return std::chrono::nanoseconds{0};
+  return std::chrono::steady_clock::now() - state_->host_wait_began_or_ended;
 }
 
 bool WorkQueue::idle() const { return state_->unfinished.load(std::memory_order_acquire) == 0; }

@@ -52,6 +52,9 @@ class WorkQueue {
    private:
     const bool was_worker_;
   };
+  /// How long the task that runs has waited for a host callback in which nothing happens: none has
+  /// begun or ended meanwhile. Zero where it does not wait for the host.
+  std::chrono::nanoseconds heldByHost() const;
   /// Says that the task which runs waits for the host while this lives.
   class HostWait {
    public:

@@ -48,6 +48,29 @@ def test_a_short_callback_was_made_when_the_call_returns():
         assert len(seen) == i + 1
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.03])
+def test_many_callbacks_were_made_when_the_call_returns(seconds: float):
+    """However long all of them and the computations between them take: each is short."""
+    for turns in (10, 20):
+        seen = []
+
+        def note(i, seen=seen):
+            time.sleep(seconds)
+            seen.append(int(i))
+
+        @jax.jit
+        def run(x, turns=turns, note=note):
+            def body(i, x):
+                jax.debug.callback(note, i)
+                return jax.lax.fori_loop(0, 5000, lambda _, x: jnp.sin(x), x)
+
+            return jax.lax.fori_loop(0, turns, body, x)
+
+        for calls in (1, 2):
+            run(jnp.ones(1000))
+            assert seen == list(range(turns)) * calls
+
+
 def test_callbacks_of_a_loop_were_made_when_the_first_call_returns():
     for k in range(20):
         seen = []

@@ -57,7 +57,8 @@ def test_a_short_program_runs_in_the_caller(x, stats):
 
 def test_a_long_program_does_not_hold_the_caller(devices, x):
     f = mapped(slow_sum, devices)
-    f(x).block_until_ready()
+    for _ in range(2):  # then it is known to take long
+        f(x).block_until_ready()
     start = time.perf_counter()
     result = f(x)
     assert time.perf_counter() - start < 0.1

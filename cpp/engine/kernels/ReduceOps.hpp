@@ -10,6 +10,7 @@
 #include <immintrin.h>
 #endif
 
+#include "engine/kernels/Extremes.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
 #include "engine/simd/Registers.hpp"
 
@@ -73,9 +74,9 @@ FORCE_INLINE void stored(T* p, const Vector<T>& v) {
 
 template <class T>
 FORCE_INLINE Vector<T> splat(T x) {
-  Vector<T> v;
+  Vector<T> v;  // a difference: 0 + -0 is +0
   unrolled<Vector<T>::kParts>([&](auto i)
-                                  INLINE_LAMBDA { v.part[i] = typename Vector<T>::Part{} + x; });
+                                  INLINE_LAMBDA { v.part[i] = x - typename Vector<T>::Part{}; });
   return v;
 }
 
@@ -245,7 +246,7 @@ struct Minimum : Operation<Minimum> {
   template <class V>
   static FORCE_INLINE V of(V a, V b) {
     if constexpr (kIsFloat<V>) {
-      return ((a < b) | (a != a)) ? a : b;
+      return extremeOf<false>(a, b);
     } else {
       return a < b ? a : b;
     }
@@ -258,7 +259,7 @@ struct Maximum : Operation<Maximum> {
   template <class V>
   static FORCE_INLINE V of(V a, V b) {
     if constexpr (kIsFloat<V>) {
-      return ((a > b) | (a != a)) ? a : b;
+      return extremeOf<true>(a, b);
     } else {
       return a > b ? a : b;
     }

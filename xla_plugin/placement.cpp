@@ -1,0 +1,109 @@
+#include "placement.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "handle.hpp"
+
+namespace ipujax::plugin {
+namespace {
+
+/// A hand-over to the device's thread costs a few microseconds; up to some tens of them the caller
+/// is served sooner by running the program itself.
+constexpr float kShortMicroseconds = 100;
+
+/// Callers wait for host callbacks of programs that take no longer: printing does, a training step
+/// with I/O takes more.
+constexpr float kShortCallbackMicroseconds = 5000;
+
+/// A caller looks whether its program is done after this time, so that it is late by less than a
+/// callback takes. Looks much further apart tell that this process did not run.
+constexpr std::chrono::microseconds kLook{50};
+constexpr std::chrono::milliseconds kStopped{20};
+
+std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*>& devices) {
+  std::vector<std::shared_ptr<DeviceRuntime>> runtimes;
+  for (auto* device : devices) runtimes.push_back(device->runtime());
+  return runtimes;
+}
+
+std::shared_ptr<runtime::Session> sessionOf(
+    const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes) {
+  runtime::DeviceStates states;
+  for (const auto& runtime : runtimes) states.push_back(runtime->state);
+  return program.compiled().open(states);
+}
+
+}  // namespace
+
+Placement::Placement(std::shared_ptr<const Program> the_program, std::vector<Device*> the_devices)
+    : program(std::move(the_program)),
+      devices(std::move(the_devices)),
+      runtimes(runtimesOf(devices)),
+      session(sessionOf(*program, runtimes)) {}
+
+bool Placement::idle() const {
+  return std::ranges::all_of(devices, [](auto* device) { return device->queue().idle(); });
+}
+
+std::vector<std::unique_lock<std::mutex>> Placement::tryLockAll() const {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  locks.reserve(runtimes.size());
+  for (const auto& runtime : runtimes) {
+    if (!locks.emplace_back(runtime->run_mutex, std::try_to_lock).owns_lock()) return {};
+  }
+  return locks;
+}
+
+std::vector<std::unique_lock<std::mutex>> Placement::tryLockOthers() const {
+  for (const auto& runtime : runtimes) {
+    const std::lock_guard lock(runtime->running_mutex);
+    if (runtime->running) return {};
+  }
+  return tryLockAll();
+}
+
+bool Placement::isShort() const {
+  if (program->signature().has_host_callbacks) return false;
+  const float late = microseconds.load(std::memory_order_relaxed);
+  return late < 0 ? program->compiled().looksShort() : late <= kShortMicroseconds;
+}
+
+bool Placement::callsBackShortly() const {
+  return program->signature().has_host_callbacks && !waits_long.load(std::memory_order_relaxed) &&
+         microseconds.load(std::memory_order_relaxed) <= kShortCallbackMicroseconds;
+}
+
+void Placement::awaitCallbacks(const Event& done, std::span<PJRT_Device* const> all) {
+  using Clock = std::chrono::steady_clock;
+  const auto held = [](auto* device) {
+    return object<Device>(device).queue().heldByHost() >= kPatience;
+  };
+  std::chrono::nanoseconds waited{0};
+  for (auto last = Clock::now(); !done.isReady();) {
+    std::this_thread::sleep_for(kLook);
+    const auto now = Clock::now();
+    waited = now - last < kStopped ? waited + (now - last) : std::chrono::nanoseconds{0};
+    last = now;
+    if (waited < kPatience) continue;
+    if (has_feeds.load(std::memory_order_relaxed)) return;  // by the caller, as a rule
+    if (std::ranges::none_of(all, held)) continue;
+    waits_long.store(true, std::memory_order_relaxed);
+    return;
+  }
+}
+
+/// The shorter of the last two runs counts, so that one hiccup of the host changes nothing. With
+/// callbacks it is the shortest run of all but the first, which may import modules.
+void Placement::timed(float us) {
+  float last = last_microseconds.exchange(us, std::memory_order_relaxed);
+  if (program->signature().has_host_callbacks) {
+    if (us < std::chrono::duration<float, std::micro>(kPatience).count()) waits_long.store(false);
+    if (last < 0) return;
+    last = microseconds.load(std::memory_order_relaxed);
+  }
+  microseconds.store(last < 0 ? us : std::min(us, last), std::memory_order_relaxed);
+}
+
+}  // namespace ipujax::plugin
