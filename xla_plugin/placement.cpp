@@ -18,9 +18,11 @@ constexpr float kShortMicroseconds = 100;
 constexpr float kShortCallbackMicroseconds = 5000;
 
 /// A caller looks whether its program is done after this time, so that it is late by less than a
-/// callback takes. Looks much further apart tell that this process did not run.
+/// callback takes. On a busy machine looks are further apart, and callbacks as slow: a look counts
+/// for no more than `kLongestLook`. After `kStopped` the process was not running at all.
 constexpr std::chrono::microseconds kLook{50};
-constexpr std::chrono::milliseconds kStopped{20};
+constexpr std::chrono::milliseconds kLongestLook{20};
+constexpr std::chrono::seconds kStopped{1};
 
 std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*>& devices) {
   std::vector<std::shared_ptr<DeviceRuntime>> runtimes;
@@ -83,9 +85,10 @@ void Placement::awaitCallbacks(const Event& done, std::span<PJRT_Device* const> 
   std::chrono::nanoseconds waited{0};
   for (auto last = Clock::now(); !done.isReady();) {
     std::this_thread::sleep_for(kLook);
-    const auto now = Clock::now();
-    waited = now - last < kStopped ? waited + (now - last) : std::chrono::nanoseconds{0};
-    last = now;
+    const auto look = Clock::now() - last;
+    last += look;
+    waited = look < kStopped ? waited + std::min<Clock::duration>(look, kLongestLook)
+                             : std::chrono::nanoseconds{0};
     if (waited < kPatience) continue;
     if (has_feeds.load(std::memory_order_relaxed)) return;  // by the caller, as a rule
     if (std::ranges::none_of(all, held)) continue;
