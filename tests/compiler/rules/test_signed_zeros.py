@@ -95,6 +95,6 @@ def test_a_nan_stays(at: int):
     x[1, at] = np.nan
     for name in ("reduce rows", "reduce columns", "reduce all", "cumulative", "windows"):
         op = OPS[name][0]
-        with jax.default_device(jax.devices("cpu")[0]):
+        with jax.default_device(jax.devices("cpu")[0]):  # the oracle: which results a NaN reaches
             want = op(jnp.asarray(x))
         np.testing.assert_array_equal(np.isnan(jax.jit(op)(x)), np.isnan(want))
