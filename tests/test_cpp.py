@@ -14,7 +14,12 @@ SOURCES = sorted((ROOT / "tests" / "cpp").glob("*/test_*.cpp"))
 
 
 #: Run once more with each lesser instruction set, since they choose their kernels at run time.
-BY_INSTRUCTION_SET = ("test_gemm", "test_integer_gemm", "test_convolution_kernel")
+BY_INSTRUCTION_SET = (
+    "test_gemm",
+    "test_integer_gemm",
+    "test_convolution_kernel",
+    "test_series",
+)
 RUNS = [(source, "") for source in SOURCES] + [
     (source, isa)
     for source in SOURCES

@@ -57,6 +57,7 @@ class Linker {
   void run() {
     for (at_ = chain_.begin; at_ < chain_.end; ++at_) link(steps_[at_]);
     add(Link::kEnd);
+    chain_.series = simd::seriesOf(chain_.links);
     joinLinks();
   }
 

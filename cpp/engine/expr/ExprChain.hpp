@@ -33,6 +33,7 @@ struct VirtualChain {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<simd::ChainLink> links;
+  std::optional<simd::Series> series;  ///< does what the links do
   struct Memory {
     std::int32_t value = -1;   ///< where this value lies, or
     std::int32_t output = -1;  ///< this output, or

@@ -61,17 +61,21 @@ void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* ke
 
 }  // namespace
 
+void Chain::run(simd::ChainMemory& at, std::int64_t n) const {
+  if (series)
+    simd::runSeries(*series, at, steps, n);
+  else
+    simd::runChain(links.data(), at, steps, n);
+}
+
 void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
   simd::ChainMemory memory;
   alignas(kLine) std::byte kept[kAllKeptBytes];
   const std::size_t num_memory = chain.memory.size();
   findMemory(chain, bases, kept, memory);
-  const auto runLinks = [&](std::int64_t elements) {
-    simd::runChain(chain.links.data(), memory, chain.steps, elements);
-  };
   const std::int64_t lanes = simd::chainLanes();
   const std::int64_t rest = n % lanes;
-  runLinks(n - rest);
+  chain.run(memory, n - rest);
   if (rest == 0) return;
   // The last vector: what lies outside the scratch memory is moved to where there is room for all
   // its lanes.
@@ -86,7 +90,7 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
     memory.at[i] = room + i * kLine;
     std::memcpy(memory.at[i], outside[i], restBytes(i));
   }
-  runLinks(lanes);
+  chain.run(memory, lanes);
   for (std::size_t i = 0; i < num_memory; ++i) {
     if (chain.memory[i].external && chain.memory[i].written)
       std::memcpy(outside[i], room + i * kLine, restBytes(i));
@@ -158,7 +162,7 @@ struct ExprEvaluator::Impl : ExprPlan {
       for (const auto& s : uniform_steps) execute(s, bases, 1);
       for (std::size_t i = 0; !uniform_steps.empty() && i < scratchBase(); ++i)
         bases[i] += row_bytes[i];
-      simd::runChain(chain.links.data(), memory, chain.steps, n);
+      chain.run(memory, n);
       for (std::size_t i = 0; i < num_memory; ++i) memory.at[i] += to_next[i];
     }
   }

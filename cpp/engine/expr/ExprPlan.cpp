@@ -451,6 +451,7 @@ class Planner {
   Chain resolved(const VirtualChain& virtual_chain) const {
     Chain chain;
     chain.links = virtual_chain.links;
+    chain.series = virtual_chain.series;
     for (const auto& m : virtual_chain.memory) {
       Chain::Memory memory;
       memory.place = m.value >= 0    ? place_[index(m.value)]
@@ -458,8 +459,7 @@ class Planner {
                                      : m.place;
       memory.kept = m.kept;
       chain.num_kept = std::max(chain.num_kept, static_cast<std::size_t>(m.kept + 1));
-      const bool scalar = m.value >= 0 && isScalar(m.value);
-      chain.steps.push_back(scalar ? 0 : m.bytes);
+      chain.steps.push_back(m.value >= 0 && isScalar(m.value) ? 0 : m.bytes);
       memory.external = !padded_ && chain.steps.back() != 0 && memory.place.base < base_;
       memory.written = m.written;
       chain.memory.push_back(memory);

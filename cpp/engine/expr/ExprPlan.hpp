@@ -1,12 +1,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Chain.hpp"
 #include "engine/simd/MapOps.hpp"
+#include "engine/simd/Series.hpp"
 
 /// A program made into steps on memory: what an ExprEvaluator runs. Internal to engine/expr.
 namespace ipujax::engine::expr {
@@ -50,9 +52,13 @@ struct Chain {
     bool written = false;
   };
   std::vector<simd::ChainLink> links;
+  std::optional<simd::Series> series;  ///< does what the links do
   std::vector<Memory> memory;
   std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar or kept
   std::size_t num_kept = 0;         ///< places for kept strips
+
+  /// n elements, whole vectors of them, and moves `at` on.
+  void run(simd::ChainMemory& at, std::int64_t n) const;
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.

@@ -14,8 +14,6 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-#define IPUJAX_FN __attribute__((always_inline))
-
 constexpr int kBytes = kRegisterBytes;
 constexpr int kLanes = kBytes / 4;
 using Float = float __attribute__((vector_size(kBytes)));

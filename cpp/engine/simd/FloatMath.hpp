@@ -12,6 +12,7 @@ namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 
 #define IPUJAX_INLINE static inline __attribute__((always_inline))
+#define IPUJAX_FN __attribute__((always_inline))  // of members and lambdas
 
 IPUJAX_INLINE std::uint32_t bitsOf(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 IPUJAX_INLINE float floatOf(std::uint32_t x) { return __builtin_bit_cast(float, x); }

@@ -105,7 +105,6 @@ IPUJAX_INLINE float logGamma(float x) {
   []([[maybe_unused]] A a, [[maybe_unused]] A b = {}, [[maybe_unused]] A c = {}) \
       IPUJAX_FN { return __VA_ARGS__; }
 #define IPUJAX_LOOP(A, ...) return loopOf<kOperands, A>(IPUJAX_LAMBDA(A, __VA_ARGS__), scalars);
-#define IPUJAX_FN __attribute__((always_inline))
 
 }  // namespace IPUJAX_ISA_NAMESPACE
 }  // namespace ipujax::engine::simd
