@@ -177,7 +177,8 @@ std::unique_ptr<Kernel> makeMap(const StepDesc& step) {
   if (rank == 0 || (rank == 1 && runsAlongMemory(space, num_inputs)))
     return std::make_unique<FlatMap>(step, program, space, uniformAlong(space, num_inputs, 0));
   constexpr std::int64_t kShortRow = 96;
-  if (runsAlongMemory(space, num_inputs) && space.shape.back() >= kShortRow)
+  if (runsAlongMemory(space, num_inputs) && space.shape.back() >= kShortRow &&
+      !maps::haveRepeatedRows(space, num_inputs))
     return std::make_unique<RowMap>(step, program, space,
                                     uniformAlong(space, num_inputs, rank - 1));
   return maps::makeTiledMap(step, program, space, uniformAlong(space, num_inputs, 0));

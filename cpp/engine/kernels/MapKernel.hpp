@@ -141,6 +141,10 @@ class Cursor {
   std::vector<std::int64_t> index_;
 };
 
+/// Whether rows are short and follow each other, but for inputs that have one row for all, as
+/// biases do.
+bool haveRepeatedRows(const Space& space, std::size_t num_inputs);
+
 /// For views that are in no common order of memory: with at least two dimensions, or one.
 std::unique_ptr<Kernel> makeTiledMap(const StepDesc& step, const expr::ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "engine/Workspace.hpp"
 #include "engine/kernels/MapKernel.hpp"
@@ -64,6 +65,8 @@ void copy(const std::byte* src, std::int64_t src_row, std::int64_t src_col, std:
 
 namespace {
 
+constexpr std::int64_t kMostLanes = 16;  ///< of simd::chainLanes()
+
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
 /// block before and the results copied out after.
 class TileMap final : public MapKernel {
@@ -83,10 +86,12 @@ class TileMap final : public MapKernel {
       transposed = transposed || (s[rank - 2] == 1 && std::abs(s[rank - 1]) > 1);
     cols_ = std::min(cols, transposed ? std::int64_t{32} : kBlock);
     rows_ = std::min(rows, kBlock / cols_);
+    if (haveRepeatedRows(space_, num_inputs_)) alignTiles();
     for (std::size_t o = 0; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       const bool one = o < num_inputs_ && uniform_[o];
       direct_.push_back(one || (s[rank - 1] == 1 && (rows_ == 1 || s[rank - 2] == cols_)));
+      to_next_.push_back(s[rank - 2] == 0 ? 0 : rows_ * cols_ * bytes_[o]);
     }
   }
 
@@ -107,15 +112,16 @@ class TileMap final : public MapKernel {
       Pointers repeated(num_operands_);
       const Stage stage{workspace.get(static_cast<std::int64_t>(num_operands_ * kStage)), block,
                         repeated};
-      for (std::int64_t unit = begin; unit < end; ++unit) {
+      for (std::int64_t unit = begin, count = 1; unit < end; unit += count) {
         if (unit / tiles != at) {
           cursor.next();
           ++at;
         }
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
-        runTile(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, stage,
-                MapKernel::at(seed, unit * rows_ * cols_));
+        count = std::min(end - unit, tilesAlike(tile));
+        runTiles(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, count, stage,
+                 MapKernel::at(seed, unit * rows_ * cols_));
       }
     };
     const std::int64_t units = outer * tiles;
@@ -132,8 +138,22 @@ class TileMap final : public MapKernel {
     Pointers& repeated;
   };
 
-  void runTile(std::byte* const* base, std::int64_t row, std::int64_t col, const Stage& stage,
-               RandomState random) const {
+  /// Whole vectors of elements, where a few rows make them.
+  void alignTiles() {
+    const std::int64_t group = kMostLanes / std::gcd(kMostLanes, cols_);
+    if (rows_ > group) rows_ = rows_ / group * group;
+    repeated_rows_ = true;
+  }
+
+  /// How many tiles from this one on have the same copies of operands, and all else in one run.
+  std::int64_t tilesAlike(std::int64_t tile) const {
+    if (!repeated_rows_) return 1;
+    return std::max<std::int64_t>(1, space_.shape[space_.shape.size() - 2] / rows_ - tile);
+  }
+
+  /// `count` tiles below each other.
+  void runTiles(std::byte* const* base, std::int64_t row, std::int64_t col, std::int64_t count,
+                const Stage& stage, RandomState random) const {
     Pointers& block = stage.block;
     const std::size_t rank = space_.shape.size();
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
@@ -151,7 +171,9 @@ class TileMap final : public MapKernel {
         copy(at, s[rank - 2] * bytes_[o], s[rank - 1] * bytes_[o], block[o], cols * bytes_[o],
              bytes_[o], rows, cols, bytes_[o]);
     }
-    evaluate(block.data(), rows * cols, random);
+    evaluator_.runRows({block.data(), num_inputs_},
+                       {block.data() + num_inputs_, num_operands_ - num_inputs_}, rows * cols,
+                       count, to_next_, random);
     for (std::size_t o = num_inputs_; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       std::byte* at = base[o] + (row * s[rank - 2] + col * s[rank - 1]) * bytes_[o];
@@ -162,7 +184,9 @@ class TileMap final : public MapKernel {
   }
 
   std::vector<bool> uniform_;
-  std::vector<bool> direct_;  ///< a full tile of it is dense in memory
+  std::vector<bool> direct_;           ///< a full tile of it is dense in memory
+  std::vector<std::int64_t> to_next_;  ///< bytes to the next tile, of each operand
+  bool repeated_rows_ = false;
   std::int64_t rows_ = 1;
   std::int64_t cols_ = 1;
 };
@@ -258,6 +282,18 @@ class ShortRowsMap final : public MapKernel {
 };
 
 }  // namespace
+
+bool haveRepeatedRows(const Space& space, std::size_t num_inputs) {
+  const std::size_t rank = space.shape.size();
+  if (rank < 2 || space.shape[rank - 1] > kBlock / 2) return false;
+  for (std::size_t o = 0; o < space.strides.size(); ++o) {
+    const std::int64_t row = space.strides[o][rank - 2], col = space.strides[o][rank - 1];
+    const bool follow = col == 1 && row == space.shape[rank - 1];
+    const bool repeated = o < num_inputs && row == 0 && (col == 1 || col == 0);
+    if (!follow && !repeated) return false;
+  }
+  return true;
+}
 
 std::unique_ptr<Kernel> makeTiledMap(const StepDesc& step, const ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform) {
