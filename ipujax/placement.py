@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import ml_dtypes
+import numpy as np
+
 from ipujax.errors import PlacementError
 
 #: JAX's names for the memories of a device: that of the tiles, and streaming memory.
@@ -119,13 +122,15 @@ def memory_of(where: str, kind: str | None) -> str:
     return kind
 
 
-def layout_of(where: str, text: str, rank: int, bits: int = 0) -> MinorToMajor | None:
+def layout_of(
+    where: str, text: str, rank: int, dtype: np.dtype | None = None
+) -> MinorToMajor | None:
     """The layout that XLA's `text` names; None for the row-major one, or if the choice is free.
 
     Args:
         where: the caller, for the message.
         text: "default", "auto", or dimensions with what else a layout says: "{0,1}", "{0,1:E(4)}".
-        bits: of an element, which a layout may repeat.
+        dtype: of an element, whose bits a layout may repeat; None where it must not.
     Raises:
         PlacementError: IPUs have no such layout.
     """
@@ -133,7 +138,7 @@ def layout_of(where: str, text: str, rank: int, bits: int = 0) -> MinorToMajor |
         return None
     dimensions, _, rest = text.strip("{}").partition(":")
     order = tuple(int(axis) for axis in dimensions.split(",") if axis.isdecimal())
-    if rest and rest != f"E({bits})":
+    if rest and (dtype is None or rest != f"E({_element_bits(dtype)})"):
         raise PlacementError(
             f"[{where}] needs a layout that orders the dimensions of the array; got {text}, with "
             "tiles or elements of another size. Use Layout(major_to_minor) alone."
@@ -144,6 +149,16 @@ def layout_of(where: str, text: str, rank: int, bits: int = 0) -> MinorToMajor |
             "Correct the layout's major_to_minor."
         )
     return None if order == tuple(reversed(range(rank))) else order
+
+
+def _element_bits(dtype: np.dtype) -> int:
+    """The bits of an element: fewer than those of its bytes for 2- and 4-bit types."""
+    for info in (ml_dtypes.iinfo, ml_dtypes.finfo):
+        try:
+            return int(info(dtype).bits) * (2 if dtype.kind == "c" else 1)
+        except ValueError:
+            continue
+    return 8 * dtype.itemsize
 
 
 def check_compute(place: str, line: str) -> None:

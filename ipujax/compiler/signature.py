@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import placement
-from ipujax.compiler.dtypes import TOKEN
+from ipujax.compiler.dtypes import TOKEN, numpy_type
 from ipujax.compiler.ir import Block, Parameter, Shape, Value
 from ipujax.compiler.modules import dictionaries_of
 from ipujax.compiler.sources import name_of, text_of
@@ -82,8 +82,8 @@ def _layouts(
         if "mhlo.layout_mode" not in given:
             continue
         text, value = text_of(given["mhlo.layout_mode"]), values[index]
-        bits = int("0" + "".join(filter(str.isdigit, value.dtype)))
-        layout = placement.layout_of(f"{what} {index}", text, len(value.shape), bits)
+        dtype = numpy_type(value.dtype)
+        layout = placement.layout_of(f"{what} {index}", text, len(value.shape), dtype)
         if what == "result" and text == placement.AUTO_LAYOUT:
             layout = _constrained(returned[index])
         if layout is not None:

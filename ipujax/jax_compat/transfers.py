@@ -21,15 +21,14 @@ def lower_device_put() -> None:
     JAX's rule for platforms that it does not know ignores memories. Layouts are checked: inside a
     program nothing can tell them apart.
     """
-    from jax._src import dispatch, dtypes
+    from jax._src import dispatch
 
     def lower(ctx: Any, *values: Any, devices: Sequence[Any], **parameters: Any) -> Sequence[Any]:
         for aval, target in zip(ctx.avals_in, devices, strict=True):
             if isinstance(target, Format) and target.layout is not None:
                 layout = str(target.layout._to_xla_layout(aval.dtype))
-                is_integer = dtypes.issubdtype(aval.dtype, np.integer)
-                bits = dtypes.iinfo(aval.dtype).bits if is_integer else 0
-                placement.layout_of("device_put", layout, aval.ndim, bits)
+                dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else None  # None: of a key
+                placement.layout_of("device_put", layout, aval.ndim, dtype)
         targets = [each.sharding if isinstance(each, Format) else each for each in devices]
         return dispatch._tpu_gpu_device_put_lowering(ctx, *values, devices=targets, **parameters)
 

@@ -13,8 +13,9 @@ from tests.fuzz.pipelines.transforms import TRANSFORMS
 #: Stages at once that read one argument on two IPUs; a result that is a constant; a gradient with
 #: respect to what stages at once read; a call of the host in a stage that is computed again; one
 #: value that waits, and a stage that is computed again; a call of the host that the CPU leaves out;
-#: state that the backward pass reads, too; a sum that two IPUs read at one time.
-FAILED = (4, 12, 101, 14_000_048, 14_000_108, 14_000_130, 14_001_026, 14_001_238)
+#: state that the backward pass reads, too; a sum that two IPUs read at one time; a gradient
+#: of GELU of which a stage keeps parts.
+FAILED = (4, 12, 101, 9_550_025, 14_000_048, 14_000_108, 14_000_130, 14_001_026, 14_001_238)
 
 
 def names_of(spec: Spec) -> set[str]:

@@ -133,6 +133,10 @@ def test_no_bytes_and_no_artifact():
         lambda x: jnp.broadcast_to(x, (2**40, 2**40))[0, 0] + 1,
         lambda x: (jnp.broadcast_to(x, (2**16, 1)) @ jnp.broadcast_to(x, (1, 2**16))).max(),
         lambda x: (jnp.arange(2**32, dtype=jnp.uint32) + x.astype("uint32")).sum(),
+        lambda x: jnp.zeros((2**20, 2**14)).sum() + x,
+        lambda x: jnp.zeros((2**40, 2**30)).sum() + x,
+        lambda x: (x, jnp.broadcast_to(jnp.zeros(2**10)[:, None], (2**10, 2**22)).sum(0)[0]),
+        lambda x: jnp.zeros((2**40, 0, 2**30)).sum() + x,
     ],
 )
 def test_more_elements_than_can_be_indexed(f):
@@ -140,6 +144,12 @@ def test_more_elements_than_can_be_indexed(f):
         "at most 2147483647 elements", "test_bad_programs.py", status="RESOURCE_EXHAUSTED"
     ):
         jax.jit(f)(1.0)
+
+
+@pytest.mark.parametrize("shape", [(2**20, 2**14), (2**40, 2**14)])
+def test_results_of_more_elements_than_can_be_indexed(shape):
+    with refused("at most 2147483647 elements", "result 1", status="RESOURCE_EXHAUSTED"):
+        jax.jit(lambda x: (x, jnp.zeros(shape, jnp.int8)))(1.0)
 
 
 # Contradictory -----------------------------------------------------------------------------------

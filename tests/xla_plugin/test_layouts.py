@@ -224,9 +224,23 @@ def test_a_pointer_may_be_asked_for_before_the_elements_are_there(device: jax.De
     assert ctypes.string_at(pointer, host.nbytes) == bytes_of(host, (1, 0))
 
 
-def test_narrow_integers_may_say_their_size(device: jax.Device):
-    x = jax.device_put(np.arange(6).reshape(2, 3).astype(ml_dtypes.int4), device)
-    for format in (x.format, Format(Layout((1, 0), (), 4), x.sharding)):
-        y = jax.device_put(x, format)
-        assert y.format.layout.major_to_minor == format.layout.major_to_minor
-        np.testing.assert_array_equal(np.asarray(y, np.int32), np.arange(6).reshape(2, 3))
+SIZES = [("bool", 8), ("int2", 2), ("uint4", 4), ("int8", 8), ("int32", 32), ("float4_e2m1fn", 4)]
+SIZES += [("float8_e4m3b11fnuz", 8), ("float8_e8m0fnu", 8), ("bfloat16", 16), ("complex64", 64)]
+
+
+@pytest.mark.parametrize(("name", "bits"), SIZES)
+def test_layouts_may_repeat_the_size_of_an_element(device: jax.Device, name: str, bits: int):
+    array = np.ones((2, 3)).astype(jnp.dtype(name))
+    x = jax.device_put(array, device)
+
+    def moved(format: Format) -> list[jax.Array]:
+        inside = jax.jit(lambda x: jax.device_put(x, format))(x)
+        return [inside, jax.device_put(x, format), jax.jit(lambda x: x, out_shardings=format)(x)]
+
+    for format in (x.format, Format(Layout((1, 0), (), bits), x.sharding)):
+        inside, *outside = moved(format)
+        np.testing.assert_array_equal(np.asarray(inside), array)
+        for y in outside:
+            check(y, format.layout.major_to_minor, array)
+    with pytest.raises((ValueError, jax.errors.JaxRuntimeError), match="elements of another size"):
+        moved(Format(Layout((1, 0), (), 2 * bits), x.sharding))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ipujax.compiler.ir import Op, Program, blocks_run, walk_ops
+import math
+from collections.abc import Callable
+from itertools import chain
+
+import numpy as np
+
+from ipujax.compiler.ir import Op, Program, Shape, Value, blocks_run, walk_ops
 from ipujax.compiler.rules.custom_call import refusal
 from ipujax.compiler.rules.elementwise import body_refusals
 from ipujax.compiler.rules.precision import algorithm_refusal
@@ -26,20 +32,35 @@ def refuse_unsupported(program: Program) -> Program:
                     found += body_refusals(region, op)
     if found:
         raise UnsupportedOpError(found)
-    _refuse_too_large(program)
+    _refuse_larger(program, MAX_ELEMENTS, lambda value: value.num_elements)
     return program
 
 
-def _refuse_too_large(program: Program) -> None:
+def refuse_unaddressable(program: Program) -> Program:
+    """Refuses arrays of which the passes could not even make a view that repeats one element."""
+    _refuse_larger(program, np.iinfo(np.int64).max // 16, lambda value: _volume(value.shape))
+    return program
+
+
+def _volume(shape: Shape) -> int:
+    """The elements that there would be without empty dimensions."""
+    return math.prod(max(size, 1) for size in shape)
+
+
+def _refuse_larger(program: Program, limit: int, size_of: Callable[[Value], int]) -> None:
     """Views cost nothing, so arrays that are never computed must be refused by their shape."""
-    for op in walk_ops(program.main):
-        for value in op.results:
-            if value.num_elements > MAX_ELEMENTS:
-                raise OutOfMemoryError(
-                    f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
-                    f"{value.dtype}{list(value.shape)} of {op.name} (at {op.source.line}). "
-                    "Compute it in parts, with a loop."
-                )
+    of_ops = (
+        (value, f"{op.name} (at {op.source.line})")
+        for op in walk_ops(program.main)
+        for value in (*op.results, *op.operands)
+    )
+    results = ((value, f"result {index}") for index, value in enumerate(program.main.results))
+    for value, where in chain(of_ops, results):
+        if size_of(value) > limit:
+            raise OutOfMemoryError(
+                f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
+                f"{value.dtype}{list(value.shape)} of {where}. Compute it in parts, with a loop."
+            )
 
 
 def _shown_name(op: Op) -> str:

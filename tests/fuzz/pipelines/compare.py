@@ -27,6 +27,9 @@ from tests.stages.image import Compiled
 ON_CPU = 3
 #: A call of the host that returns nothing; only the IPU can make it.
 _WATCHED = re.compile(r"^.*custom_call @ipu_python_callback\(.* -> \(\)\n", re.MULTILINE)
+#: The factor of GELU's cubic in float32, float16 and bfloat16. Its gradient is rounded once where
+#: it is found, and in pieces where a stage keeps some of them from its forward pass.
+_CUBE_OF_GELU = re.compile(r"dense<4\.4(71500|70830|67770)e-02>")
 #: Every how many pipelines the FIFOs of the executable are compared with the schedule's.
 WITH_STASH = 4
 
@@ -112,7 +115,7 @@ def _differences(spec: Spec, outcome: Outcome) -> Iterator[str]:
         in_other = program.run("ipu", program.text.replace(f'"{spec.schedule}"', f'"{other}"'))
         yield from _named(program, f"not as {other}", differing_bits(ours, in_other))
     theirs = Lowered(row.of(Plain(model)), given).run("ipu")
-    is_exact = has_equal_bits(spec)
+    is_exact = has_equal_bits(spec) and not _CUBE_OF_GELU.search(program.text)
     found = differing_bits(ours, theirs) if is_exact else _beyond(program, ours, theirs)
     yield from _named(program, "not as the plain function", found)
     if spec.seed % WITH_STASH == 0:
