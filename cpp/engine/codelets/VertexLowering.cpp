@@ -9,6 +9,7 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletText.hpp"
+#include "engine/codelets/FieldRanks.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexState.hpp"
@@ -194,6 +195,8 @@ class Lowering {
     const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
     if (!list && connection.views.size() != 1)
       refuse(vertex, field, "one tensor", std::to_string(connection.views.size()));
+    if (const auto misfit = findRankMisfit(field, connection))
+      refuse(vertex, field, misfit->needs, misfit->got);
     if (!list || connection.is_list) return connection.views;
     const View& whole = *connection.views[0];
     if (whole.shape.empty()) refuse(vertex, field, "a list of tensors", shapeText(whole.shape));
