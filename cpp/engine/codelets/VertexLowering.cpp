@@ -84,6 +84,7 @@ class Lowering {
                                  "' that is on none. Call setTileMapping.");
     }
     TileLoad& load = costs_.loadOf(*vertex.tile);
+    const std::uint64_t others = load.state;
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
     integers_.push_back(*vertex.tile);
@@ -92,6 +93,7 @@ class Lowering {
       placed_.push_back(part);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     addKept(vertex);
+    state_bytes_.push_back(static_cast<std::int64_t>(load.state - others));
     costs_.add(vertex, codelet, largest_edge_);
   }
 
@@ -115,6 +117,7 @@ class Lowering {
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
     node->step.attributes.set(kPlacedVertices, std::move(placed_));
+    node->step.attributes.set(kStateBytes, std::move(state_bytes_));
     if (keeps_) node->step.attributes.set(kKept, std::move(kept_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
     std::vector<ProgramNodePtr> nodes;
@@ -328,7 +331,7 @@ class Lowering {
   std::shared_ptr<ProgramNode> before_, after_;
   std::vector<std::string> types_;
   Attributes::Integers integers_;
-  Attributes::Integers placed_;
+  Attributes::Integers placed_, state_bytes_;
   Attributes::Integers kept_;
   bool keeps_ = false;
   std::map<std::uint32_t, Operand> operand_of_;
