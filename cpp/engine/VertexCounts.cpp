@@ -46,7 +46,13 @@ class Counter {
   VertexCounts countIn(std::span<const StepDesc> steps) {
     for (const auto& [id, vertex] : distinctVertices(steps)) {
       const auto tile = static_cast<std::size_t>(vertex.tile);
-      if (tile >= first_ && tile < behind_) ++counts_[vertex.type].count;
+      if (tile < first_ || tile >= behind_) continue;
+      VertexCount& sum = counts_[vertex.type];
+      ++sum.count;
+      sum.state_bytes += vertex.state_bytes;
+      auto& code = code_[vertex.type];
+      code.resize(behind_ - first_);
+      code[tile - first_] = kCodeletCodeBytes;
     }
     for (const auto& step : steps)
       for (const auto& vertices : libraryVertices(step)) add(vertices);

@@ -26,7 +26,7 @@ void copyLibraryVertices(const StepDesc& from, StepDesc& to);
 
 struct VertexCount {
   std::uint64_t count = 0;
-  std::uint64_t state_bytes = 0;  ///< of library functions, on all tiles
+  std::uint64_t state_bytes = 0;  ///< on all tiles
   std::uint64_t code_bytes = 0;   ///< the same; a tile has the code of a type once
 };
 using VertexCounts = std::map<std::string, VertexCount>;  ///< by type

@@ -73,10 +73,10 @@ class Graph {
     ConnectionDesc(StringRef field, ArrayRef<Tensor> ts)
         : field(field), tensors(ts.cloneAsVector()), is_list(true) {}
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
-    ConnectionDesc(StringRef field, T v) : field(field), constants(&v, 1, true) {}
+    ConnectionDesc(StringRef field, T v) : field(field), constants(&v, 1) {}
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
     ConnectionDesc(StringRef field, ArrayRef<T> vs)
-        : field(field), constants(vs.data(), vs.size(), false) {}
+        : field(field), constants(vs.data(), vs.size()) {}
     template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
     ConnectionDesc(StringRef field, const std::vector<T>& vs)
         : ConnectionDesc(field, ArrayRef<T>(vs)) {}
@@ -320,15 +320,15 @@ class Graph {
   /// Constants, which lie on the vertex's tile: one element, or a vector of them.
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void connect(FieldRef field, T value) {
-    connectConstants(field, {&value, 1, true});
+    connectConstants(field, {&value, 1});
   }
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void connect(FieldRef field, ArrayRef<T> values) {
-    connectConstants(field, {values.data(), values.size(), false});
+    connectConstants(field, {values.data(), values.size()});
   }
   template <typename T, class A, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void connect(FieldRef field, const std::vector<T, A>& values) {
-    connectConstants(field, {values.data(), values.size(), false});
+    connectConstants(field, {values.data(), values.size()});
   }
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>>>
   void setInitialValue(FieldRef field, T value) {

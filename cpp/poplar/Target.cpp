@@ -1,6 +1,7 @@
 #include "poplar/Target.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <istream>
@@ -18,9 +19,18 @@ using ipujax::engine::System;
 
 namespace {
 
+/// The machine's name where a system of it is named ("IPU-POD16", "Bow-POD64-DA"), else the same.
+std::string machineIn(const std::string& system) {
+  std::string lower = system;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* beginning : {"ipu-pod", "ipu-m2000"})
+    if (lower.starts_with(beginning)) return "gc200";
+  return lower.starts_with("bow-") ? "bow" : system;
+}
+
 const Machine& machineOf(StringRef name) {
   try {
-    return ipujax::engine::machineByName(std::string(name));
+    return ipujax::engine::machineByName(machineIn(name));
   } catch (const std::invalid_argument& error) {
     throw poplar_error(error.what());
   }

@@ -41,15 +41,13 @@ struct TypeTraits {
   struct Values {
     Type type;
     std::size_t count = 0;
-    bool is_scalar = false;
     std::vector<unsigned char> bytes;
 
     Values() = default;
     template <class T>
-    Values(const T* values, std::size_t n, bool is_scalar)
+    Values(const T* values, std::size_t n)
         : type(hostType<T>()),
           count(n),
-          is_scalar(is_scalar),
           bytes(reinterpret_cast<const unsigned char*>(values),
                 reinterpret_cast<const unsigned char*>(values + n)) {}
   };

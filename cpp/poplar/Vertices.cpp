@@ -5,6 +5,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/codelets/Codelets.hpp"
+#include "engine/codelets/FieldRanks.hpp"
 #include "engine/codelets/LibraryCodelets.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
@@ -85,6 +86,20 @@ VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
                                "'. Use one of these names.");
 }
 
+/// A vector takes one dimension, a list of vectors two. Where a type would have to be compiled for
+/// it, the engine checks this, except for the shapes that hardly any field takes.
+void checkRank(VertexStore& store, const VertexRecord& vertex, const std::string& name,
+               const Connection& edge) {
+  const auto is_matrix = [](const auto& view) { return view->shape.size() > 1; };
+  const auto* const field =
+      store.findField(vertex, name, std::ranges::any_of(edge.views, is_matrix));
+  const auto misfit = field ? ipujax::engine::findRankMisfit(*field, edge) : std::nullopt;
+  if (!misfit) return;
+  throw graph_connection_error("[Graph::connect] needs " + misfit->needs + " for field '" + name +
+                               "' of a " + vertex.type + "; got " + misfit->got +
+                               ". Reshape it, or connect a slice of it.");
+}
+
 }  // namespace
 
 ComputeSet Graph::addComputeSet(const DebugContext& debugContext) {
@@ -136,9 +151,11 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
 void Graph::connect(FieldRef field, const Tensor& tensor) {
   needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
+  const Connection made{{tensor}, field.isIndexed()};
+  checkRank(storeOf(impl()), vertex, field.name, made);
   Connection& edge = vertex.edges[field.name];
   if (!field.isIndexed()) {
-    edge = {{tensor}, false};
+    edge = made;
     return;
   }
   edge.is_list = true;
@@ -149,14 +166,16 @@ void Graph::connect(FieldRef field, const Tensor& tensor) {
 void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
   for (const Tensor& tensor : tensors) needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
-  vertex.edges[field.name] = {{tensors.begin(), tensors.end()}, true};
+  Connection made{{tensors.begin(), tensors.end()}, true};
+  checkRank(storeOf(impl()), vertex, field.name, made);
+  vertex.edges[field.name] = std::move(made);
 }
 
 void Graph::connectConstants(FieldRef field, const TypeTraits::Values& values) {
   VertexRecord& vertex = recordOf(impl(), field);
-  const std::vector<std::size_t> shape(values.is_scalar ? 0 : 1, values.count);
+  // A tensor of one element for a single value, which scalars and vectors take.
   const Tensor t = addConstantFrom(values.type, values.bytes.data(), values.count, values.type,
-                                   shape, {"<const>"});
+                                   {values.count}, {"<const>"});
   if (vertex.tile) getTopLevelGraph().setTileMapping(t, *vertex.tile);
   vertex.constants.push_back(t);
   connect(field, t);

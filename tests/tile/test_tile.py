@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 from typing import Any
 
@@ -264,6 +265,13 @@ def test_a_source_has_what_it_includes(tmp_path: Any):
 def test_a_file_that_is_missing(tmp_path: Any):
     with pytest.raises(ipu.ConfigError, match="needs a file of C"):
         ipu.tile.create_vertex("A", source=tmp_path / "a.cpp", inputs=["x"], in_place=["x"])
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 3)])
+def test_rows_of_any_rank_are_vectors(shape: tuple[int, ...]):
+    x = np.arange(2 * math.prod(shape), dtype=np.float32).reshape(2, *shape)
+    y = ipu.tile.map(_sqrt(), ipu.tile.put_sharded(x, (1, 2)))
+    np.testing.assert_array_equal(y.array, np.sqrt(x))
 
 
 @pytest.mark.parametrize(

@@ -220,10 +220,14 @@ void CodeletLibrary::giveTurns(const IpujaxTurns* turns) const {
   if (turns_) __atomic_store_n(turns_, turns, __ATOMIC_RELEASE);
 }
 
+const IpujaxCodelet* CodeletLibrary::find(const std::string& type) const {
+  for (unsigned i = 0; i < count_; ++i)
+    if (type == codelets_[i].name) return &codelets_[i];
+  return nullptr;
+}
+
 const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
-  for (unsigned i = 0; i < count_; ++i) {
-    if (type == codelets_[i].name) return codelets_[i];
-  }
+  if (const IpujaxCodelet* const found = find(type)) return *found;
   throw unknown_vertex_type("[codelets] needs a vertex type that addCodelets added; got " + type +
                             ". Add its codelet first.");
 }

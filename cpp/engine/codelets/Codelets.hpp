@@ -51,6 +51,8 @@ class CodeletLibrary {
 
   /// Throws unknown_vertex_type.
   const IpujaxCodelet& codelet(const std::string& type) const;
+  /// Null where the unit was compiled without the type.
+  const IpujaxCodelet* find(const std::string& type) const;
   /// Null where the codelets use no registers.
   IpujaxEnter enter() const { return enter_; }
   /// Null where the codelets do not count their issue slots.

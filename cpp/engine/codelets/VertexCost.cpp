@@ -8,6 +8,7 @@
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/VertexCount.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
+#include "engine/codelets/VertexStep.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
 
@@ -113,7 +114,7 @@ Cost VertexCosts::total(const std::string& unit, std::size_t types) {
   addComputeSet(cost, graph_.system, worst, tiles_.size(),
                 total / static_cast<double>(std::max<std::size_t>(tiles_.size(), 1)));
   cost.flops = flops_;
-  cost.code_bytes = 400 * types;  // an assumption: a hundred instructions each
+  cost.code_bytes = kCodeletCodeBytes * types;
   return cost;
 }
 

@@ -346,6 +346,10 @@ void checkPlaced(StepCheck& check) {
   for (std::size_t i = 0; holds && i < placed.size(); i += 3)
     holds = placed[i + 1] >= 0 && placed[i + 1] < num_types && placed[i + 2] >= 0;
   check.need(holds, "vertices of its types on tiles");
+  if (!check.step().attributes.has(kStateBytes)) return;
+  const auto& bytes = check.integers(kStateBytes);
+  const bool fits = std::ranges::all_of(bytes, [](auto b) { return b >= 0; });
+  check.need(fits && bytes.size() == placed.size() / 3, "the bytes of each vertex");
 }
 
 /// What the integers mean only the codelets' table tells: the VertexDecoder holds them to it.

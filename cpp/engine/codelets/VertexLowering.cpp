@@ -9,6 +9,7 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletText.hpp"
+#include "engine/codelets/FieldRanks.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexState.hpp"
@@ -83,6 +84,7 @@ class Lowering {
                                  "' that is on none. Call setTileMapping.");
     }
     TileLoad& load = costs_.loadOf(*vertex.tile);
+    const std::uint64_t others = load.state;
     largest_edge_ = 0;
     integers_.push_back(typeIndex(vertex.type));
     integers_.push_back(*vertex.tile);
@@ -91,6 +93,7 @@ class Lowering {
       placed_.push_back(part);
     for (unsigned i = 0; i < codelet.num_fields; ++i) addField(vertex, codelet.fields[i], load);
     addKept(vertex);
+    state_bytes_.push_back(static_cast<std::int64_t>(load.state - others));
     costs_.add(vertex, codelet, largest_edge_);
   }
 
@@ -114,6 +117,7 @@ class Lowering {
     node->step.attributes.set("types", names);
     node->step.attributes.set("vertices", std::move(integers_));
     node->step.attributes.set(kPlacedVertices, std::move(placed_));
+    node->step.attributes.set(kStateBytes, std::move(state_bytes_));
     if (keeps_) node->step.attributes.set(kKept, std::move(kept_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
     std::vector<ProgramNodePtr> nodes;
@@ -194,6 +198,8 @@ class Lowering {
     const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
     if (!list && connection.views.size() != 1)
       refuse(vertex, field, "one tensor", std::to_string(connection.views.size()));
+    if (const auto misfit = findRankMisfit(field, connection))
+      refuse(vertex, field, misfit->needs, misfit->got);
     if (!list || connection.is_list) return connection.views;
     const View& whole = *connection.views[0];
     if (whole.shape.empty()) refuse(vertex, field, "a list of tensors", shapeText(whole.shape));
@@ -325,7 +331,7 @@ class Lowering {
   std::shared_ptr<ProgramNode> before_, after_;
   std::vector<std::string> types_;
   Attributes::Integers integers_;
-  Attributes::Integers placed_;
+  Attributes::Integers placed_, state_bytes_;
   Attributes::Integers kept_;
   bool keeps_ = false;
   std::map<std::uint32_t, Operand> operand_of_;

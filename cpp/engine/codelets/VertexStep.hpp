@@ -14,6 +14,10 @@ constexpr const char* kReadsCycles = "reads_cycles";
 /// The attribute for reports: of each vertex its number in the graph, type (index into "types") and
 /// tile.
 constexpr const char* kPlacedVertices = "placed";
+/// The attribute for reports: of each of these the bytes of its state on the IPU.
+constexpr const char* kStateBytes = "state_bytes";
+/// Of a codelet's code on each tile that has it: an assumption, a hundred instructions.
+constexpr std::uint64_t kCodeletCodeBytes = 400;
 
 /// The attribute that says whether the last operand is a BOOL for whether all vertices return true:
 /// 0 where it is not, 1 to write it, 2 to change it only where they do not.
@@ -34,6 +38,7 @@ struct PlacedVertex {
   std::int64_t id;  ///< in the graph
   std::string type;
   std::int64_t tile;
+  std::uint64_t state_bytes = 0;
 };
 
 /// Those that a step runs, in its order; none of a step that is no codelets'.

@@ -78,4 +78,23 @@ std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
   return compiled(used);
 }
 
+const IpujaxField* VertexStore::findField(const VertexRecord& vertex, const std::string& name,
+                                          bool compile) {
+  const auto compiled = [&]() -> const CodeletLibrary* {
+    const auto found = libraries_.find(vertex.file);
+    if (found != libraries_.end() && found->second->find(vertex.type)) return found->second.get();
+    if (!compile) return nullptr;
+    try {
+      return library(vertex.file).get();
+    } catch (const poplar_error&) {
+      return nullptr;  // building the engine says what is wrong
+    }
+  };
+  const CodeletLibrary* const library = compiled();
+  const IpujaxCodelet* const codelet = library ? library->find(vertex.type) : nullptr;
+  for (unsigned i = 0; codelet && i < codelet->num_fields; ++i)
+    if (name == codelet->fields[i].name) return &codelet->fields[i];
+  return nullptr;
+}
+
 }  // namespace ipujax::engine

@@ -70,6 +70,9 @@ struct VertexStore {
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
   /// Compiles what one file has, with the other files where it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
+  /// A field of a vertex's type. Null where the type is not compiled yet and `compile` is false, or
+  /// where it compiles only with files that come later.
+  const IpujaxField* findField(const VertexRecord& vertex, const std::string& name, bool compile);
   /// Of halves that round in another mode than to nearest.
   std::shared_ptr<const CodeletLibrary> rounding(std::size_t file, unsigned mode);
   /// Shows errors of the compiler. Functions may be defined in files that come later.

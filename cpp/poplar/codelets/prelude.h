@@ -100,6 +100,22 @@ inline float fma(half x, half y, half z) { return fma(float(x), float(y), float(
 }  // namespace std
 #endif
 
+// On the IPU `unsigned` and what size() gives are one type.
+namespace std {
+template <typename A, typename B>
+using IpujaxSizes = enable_if_t<(is_same_v<A, size_t> && is_same_v<B, unsigned>) ||
+                                    (is_same_v<A, unsigned> && is_same_v<B, size_t>),
+                                size_t>;
+template <typename A, typename B>
+constexpr IpujaxSizes<A, B> min(A a, B b) {
+  return a < b ? a : b;
+}
+template <typename A, typename B>
+constexpr IpujaxSizes<A, B> max(A a, B b) {
+  return a < b ? b : a;
+}
+}  // namespace std
+
 // Behind the functions above, so that the names of <math.h> have them too.
 #include <math.h>
 #include <stdint.h>

@@ -140,8 +140,7 @@ ProfileValue byTile(const ipujax::engine::Profile& profile, std::size_t num_tile
                            {"totalIncludingGaps", std::move(including)}};
 }
 
-/// Bytes on all tiles, in the order of the types. Those of codelets are 0: only their sums are
-/// known, as vertexStateBytes and codeBytes.
+/// Bytes on all tiles, in the order of the types.
 ProfileValue byVertexType(const ComputeSets& sets) {
   ProfileValue::Vector code, data;
   for (const auto& [type, each] : sets.vertices) {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar import popx as popx
     from ipujax._poplar._poplar.poplar import DataStream as DataStream
     from ipujax._poplar._poplar.poplar import DebugContext as DebugContext
+    from ipujax._poplar._poplar.poplar import FieldRef as FieldRef
     from ipujax._poplar._poplar.poplar import Graph as Graph
     from ipujax._poplar._poplar.poplar import RemoteBuffer as RemoteBuffer
     from ipujax._poplar._poplar.poplar import Tensor as Tensor

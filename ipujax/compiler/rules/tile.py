@@ -54,13 +54,23 @@ def vertex(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
         made = graph.addVertex(compute_set, config["vertex"])
         graph.setTileMapping(made, tile)
         for name, tensor in fields.items():
-            graph.connect(made[name], tensor[row])
+            _connect(graph, made[name], tensor[row])
         for name, number in config["attributes"].items():
             graph.setInitialValue(made[name], float(number))
         if config["cycles"] is not None:
             graph.setPerfEstimate(made, config["cycles"])
     builder.program.add(ipu.poplar.program.Execute(compute_set, debug))
     return [fields[name] for name in (*config["in_place"], *config["outputs"])]
+
+
+def _connect(graph: ipu.Graph, field: ipu.FieldRef, row: ipu.Tensor) -> None:
+    """Connects a row as it is, to scalars and lists of vectors, or all its elements to a vector."""
+    try:
+        graph.connect(field, row)
+    except ipu.poplar.graph_connection_error:
+        if len(row.shape) == 1:
+            raise
+        graph.connect(field, row.flatten())
 
 
 def keeps_rows(op: Op) -> bool:

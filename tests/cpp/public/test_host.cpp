@@ -209,6 +209,11 @@ TEST(targets_are_made_by_name_serialised_and_hashed) {
   CHECK(Target::createIPUTarget("ipu2:2") == pair);
   CHECK_EQ(Target::createIPUTarget("ipu2").getNumIPUs(), 1u);
   CHECK_THROWS(Target::createIPUTarget("ipu2:many"), "'ipu2:many'");
+  for (const char* system : {"IPU-POD16", "IPU-POD16-DA", "IPU-M2000"})
+    CHECK(Target::createIPUTarget(2, system) == Target::createIPUTarget(2, "gc200"));
+  for (const char* system : {"Bow-2000", "BOW-POD64"})
+    CHECK(Target::createIPUTarget(2, 4, system) == Target::createIPUTarget(2, 4, "bow"));
+  CHECK_THROWS(Target::createIPUTarget(2, "POD16"), "needs one of gc200");
   std::stringstream other("something else");
   CHECK_THROWS(Target{other}, "Target::serialize");
   CHECK_EQ(pair.getTypeLimitsMaxAs<std::uint64_t>(UNSIGNED_INT), 4294967295u);

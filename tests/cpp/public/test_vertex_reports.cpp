@@ -150,3 +150,77 @@ TEST(a_type_has_its_code_once_on_a_tile_and_its_state_for_each_vertex) {
   CHECK_EQ(bytesOf(twice, "codeBytes"), bytesOf(once, "codeBytes"));
   CHECK_EQ(bytesOf(twice, "vertexDataBytes"), 2 * bytesOf(once, "vertexDataBytes"));
 }
+
+namespace {
+
+/// A vertex of n elements of state, and one of a single value.
+const char* const kCodelets = R"(
+#include <poplar/Vertex.hpp>
+using namespace poplar;
+struct Wide : Vertex {
+  Output<Vector<float>> out;
+  Vector<float> state;
+  bool compute() { out[0] = state[0]; return true; }
+};
+struct Narrow : Vertex {
+  Output<float> out;
+  bool compute() { *out = 1; return true; }
+};
+)";
+
+struct Codelets : Fixture {
+  ComputeSet cs = graph.addComputeSet("codelets");
+
+  Codelets() : Fixture(8) {
+    std::istringstream source(kCodelets);
+    graph.addCodelets(source);
+  }
+  void add(const char* type, unsigned tile, std::size_t state = 0) {
+    const auto v = graph.addVertex(cs, type);
+    const Tensor out = graph.addVariable(FLOAT, {1});
+    graph.setTileMapping(out, tile);
+    graph.connect(v["out"], state > 0 ? out : out[0]);
+    if (state > 0) graph.setFieldSize(v["state"], state);
+    graph.setTileMapping(v, tile);
+  }
+  /// Code and data of each type, and the state of the fullest tile.
+  std::map<std::string, std::vector<std::uint64_t>> bytes(unsigned runs = 1) {
+    prog = Sequence();
+    for (unsigned i = 0; i < runs; ++i) prog.add(Execute(cs));
+    const Engine engine(graph, prog);
+    const auto profile = engine.getGraphProfile();
+    const auto& memory = profile["memory"]["byVertexType"];
+    std::map<std::string, std::vector<std::uint64_t>> all;
+    const auto& names = profile["vertexTypes"]["names"];
+    for (std::size_t i = 0; i < names.size(); ++i)
+      all[names[i].asString()] = {memory["codeBytes"][i].asUint(),
+                                  memory["vertexDataBytes"][i].asUint()};
+    all["fullest"] = {profile["memory"]["vertexStateBytes"].asUint()};
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST(codelets_of_users_have_the_state_of_each_vertex_and_their_code_once_on_a_tile) {
+  Codelets one, more, apart;
+  one.add("Wide", 0, 10);
+  for (Codelets* c : {&more, &apart}) {
+    c->add("Wide", 0, 10);
+    c->add("Wide", c == &more ? 0 : 1, 30);
+    c->add("Narrow", 0);
+  }
+  const auto first = one.bytes();
+  auto on_one = more.bytes(), on_two = apart.bytes();
+  CHECK(first.at("Wide")[0] > 0);
+  CHECK(first.at("Wide")[1] >= 4 * 10);
+  CHECK_EQ(first.at("fullest")[0], first.at("Wide")[1]);
+  CHECK(one.bytes(2).at("Wide") == first.at("Wide"));
+  CHECK_EQ(on_one["Wide"][1], 2 * first.at("Wide")[1] + 4 * 20);
+  CHECK_EQ(on_one["Wide"][0], first.at("Wide")[0]);
+  CHECK_EQ(on_one["fullest"][0], on_one["Wide"][1] + on_one["Narrow"][1]);
+  CHECK(on_one["Narrow"][1] > 0 && on_one["Narrow"][1] < first.at("Wide")[1]);
+  CHECK_EQ(on_two["Wide"][1], on_one["Wide"][1]);
+  CHECK_EQ(on_two["Wide"][0], 2 * on_one["Wide"][0]);
+  CHECK_EQ(on_two["Narrow"][0], on_one["Narrow"][0]);
+}
