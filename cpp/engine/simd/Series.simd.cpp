@@ -85,8 +85,7 @@ IPUJAX_INLINE void strip(const Operands& operands, const std::byte* from, std::b
                          std::int64_t offset, std::index_sequence<kOperation...>,
                          std::integer_sequence<int, kVector...>) {
   Float v[] = {load(from + offset + kVector * kBytes)...};
-  const auto apply = [&]<std::size_t i>(std::integral_constant<std::size_t, i>)
-                         IPUJAX_FN {
+  const auto apply = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) IPUJAX_FN {
     ((v[kVector] = operands.applied<kindOf(kKinds, i)>(v[kVector], i, offset + kVector * kBytes)),
      ...);
   };

@@ -28,8 +28,9 @@ std::vector<float> values(std::size_t n, std::mt19937& random) {
   std::vector<float> result(n);
   for (float& x : result) {
     const auto bits = static_cast<std::uint32_t>(random());
-    x = bits % 4 == 0 ? special[bits / 4 % std::size(special)]
-                      : std::ldexp(static_cast<float>(bits) - 2.0e9f, static_cast<int>(bits % 60) - 60);
+    x = bits % 4 == 0
+            ? special[bits / 4 % std::size(special)]
+            : std::ldexp(static_cast<float>(bits) - 2.0e9f, static_cast<int>(bits % 60) - 60);
   }
   return result;
 }
@@ -41,9 +42,7 @@ std::vector<ChainLink> linksOf(std::size_t length, std::size_t kinds, std::mt199
     const auto kind = static_cast<Series::Kind>(kinds % Series::kNumKinds);
     const bool scalar = kind == Series::kSumOfScalar || kind == Series::kProductOfScalar;
     const bool product = kind == Series::kProduct || kind == Series::kProductOfScalar;
-    const Link link = product             ? Link::kMultiply
-                      : random() % 2 == 0 ? Link::kAdd
-                                          : Link::kSubtract;
+    const Link link = product ? Link::kMultiply : random() % 2 == 0 ? Link::kAdd : Link::kSubtract;
     links.emplace_back(link, ChainOperand{scalar ? Source::kScalar : Source::kMemory,
                                           static_cast<std::uint8_t>(i + 1)});
   }
@@ -68,7 +67,8 @@ std::vector<float> result(std::vector<std::vector<float>> memory, std::size_t in
   const std::size_t n = memory[0].size();
   std::vector<std::uint8_t> steps(kMemory, 4);
   ChainMemory at;
-  for (std::size_t k = 0; k < kMemory; ++k) at.at[k] = reinterpret_cast<std::byte*>(memory[k].data());
+  for (std::size_t k = 0; k < kMemory; ++k)
+    at.at[k] = reinterpret_cast<std::byte*>(memory[k].data());
   at.at[kTo] = at.at[in_place];
   for (const ChainLink& link : links)
     if (link.code == ChainLink::codeOf(link.link, Source::kScalar)) steps[link.a] = 0;
