@@ -15,7 +15,6 @@ namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
 constexpr int kBytes = kRegisterBytes;
-constexpr int kLanes = kBytes / 4;
 using Float = float __attribute__((vector_size(kBytes)));
 using UInt = std::uint32_t __attribute__((vector_size(kBytes)));
 
