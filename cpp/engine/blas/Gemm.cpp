@@ -141,18 +141,20 @@ void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t r
   if (!direct) finish<M>(g, sums, ld, m0, rows, n0, cols);
 }
 
-/// Few rows: the columns are shared out and each task packs its own part of B.
+/// Few rows: the columns are shared out and each task packs its own part of B, unless all of it is.
 template <class M>
 void wide(ThreadPool* pool, const Gemm& g) {
   constexpr std::int64_t kUnit = kMaxPanels * kPanel<M>;
   const std::int64_t units = ceilDiv(g.n, kUnit);
   const std::int64_t work = std::max<std::int64_t>(1, g.m * g.k * kUnit);
   const std::int64_t grain = ceilDiv(kTaskWork, work);
+  Right<M> right;
+  if constexpr (std::is_same_v<M, Floats>) right.packed = g.packed;
   forRange(pool, units, grain, [&](std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t kStep = kColumns / kUnit;
     for (std::int64_t u = begin; u < end; u += kStep) {
       const std::int64_t n0 = u * kUnit;
-      block<M>(g, {}, 0, g.m, n0, std::min(std::min(end, u + kStep) * kUnit, g.n) - n0);
+      block<M>(g, right, 0, g.m, n0, std::min(std::min(end, u + kStep) * kUnit, g.n) - n0);
     }
   });
 }
@@ -285,6 +287,15 @@ void byOpenBlas(ThreadPool* pool, const Gemm& g) {
 
 }  // namespace
 
+std::int64_t packedSize(std::int64_t k, std::int64_t n) {
+  return ceilDiv(n, kPanel<Floats>) * kPanel<Floats> * k;
+}
+
+void packRight(const ConstMatrix& b, std::int64_t k, std::int64_t n, float* packed) {
+  for (std::int64_t j = 0; j < n; j += kPanel<Floats>)
+    packPanel<Floats>(b, 0, k, j, std::min(kPanel<Floats>, n - j), packed + j * k);
+}
+
 void gemm(ThreadPool* pool, const Gemm& problem) {
   Gemm g = problem;
   if (g.m == 0 || g.n == 0) return;
@@ -295,6 +306,7 @@ void gemm(ThreadPool* pool, const Gemm& problem) {
     g.a = g.b.transposed();
     g.b = a.transposed();
     std::swap(g.c.row, g.c.col);
+    g.packed = nullptr;
   }
   if (suitsOpenBlas(g)) return byOpenBlas(pool, g);
   const Arithmetic arithmetic = arithmeticOf(g.a.type, g.b.type, g.c.type);

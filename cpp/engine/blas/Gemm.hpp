@@ -24,7 +24,13 @@ struct Gemm {
   bool accumulate = false;
   /// Partial sums over this many k are rounded to half; 0: float partials.
   std::int64_t half_block = 0;
+  /// B as packRight left it, for products of floats by the same B again and again; null: B is as
+  /// `b` says. `b` holds in any case.
+  const float* packed = nullptr;
 };
+
+std::int64_t packedSize(std::int64_t k, std::int64_t n);  ///< floats
+void packRight(const ConstMatrix& b, std::int64_t k, std::int64_t n, float* packed);
 
 /// Null pool: on this thread alone.
 void gemm(ThreadPool* pool, const Gemm& problem);

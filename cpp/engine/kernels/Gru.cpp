@@ -52,7 +52,12 @@ class GruForward final : public Kernel {
     run.units = weighInputs(context.pool, p, workspace);
     run.h = l.full ? workspace.get<float>(l.state()) : floats(p[out]);
     std::memcpy(run.h, p[4], bytesOf(l.state()));
-    run.weights = asMatrix(output_weights_, p[2], l.at, workspace);
+    const float* weights = asMatrix(output_weights_, p[2], l.at, workspace);
+    const auto unitsOf = [&](int first, int count) {
+      return StepWeights(rowsOf(weights + first * l.O, 3 * l.O), l.O, count * l.O, l.T, workspace);
+    };
+    run.gates = unitsOf(kReset, 2);
+    run.candidate = unitsOf(kCandidate, 1);
     run.memory = workspace.get<float>(l.state());
     run.biases = floats(p[3]) + (2 * l.at[kCandidate] + 1) * l.O;
     forSequences(context.pool, l.B, 3 * l.T * l.O * l.O,
@@ -79,7 +84,8 @@ class GruForward final : public Kernel {
     const float* attention;
     std::int64_t begin = 0, end = 0;  ///< of the sequences
     float *units = nullptr, *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
-    const float *weights = nullptr, *biases = nullptr;
+    const float* biases = nullptr;
+    StepWeights gates = {}, candidate = {};
     std::int64_t t = 0;
   };
 
@@ -108,16 +114,14 @@ class GruForward final : public Kernel {
     return units;
   }
 
-  /// to += a U[:, first unit : last unit], [B, O] x [O, units O], rows of these sequences.
-  void product(const Run& run, const float* a, int first, int last, float* to,
+  /// to += a U of some units, [B, O] x [O, units O], rows of these sequences.
+  void product(const Run& run, const float* a, const StepWeights& weights, float* to,
                std::int64_t row) const {
     blas::Gemm gemm;
     gemm.accumulate = true;
     gemm.m = run.end - run.begin;
-    gemm.n = (last - first) * layer_.O;
-    gemm.k = layer_.O;
+    weights.setIn(gemm);
     gemm.a = rowsOf(a + run.begin * layer_.O, layer_.O);
-    gemm.b = rowsOf(run.weights + first * layer_.O, 3 * layer_.O);
     gemm.c = rowsInto(to + run.begin * row, row);
     stepProduct(run.pool, gemm);
   }
@@ -126,11 +130,11 @@ class GruForward final : public Kernel {
     const auto& l = layer_;
     const Loops& loop = loops();
     float* units = run.units + run.t * l.B * 3 * l.O;
-    product(run, run.h, kReset, kCandidate, units, 3 * l.O);
+    product(run, run.h, run.gates, units, 3 * l.O);
     if (l.after) {
       for (std::int64_t b = run.begin; b < run.end; ++b)
         std::memcpy(run.memory + b * l.O, run.biases, bytesOf(l.O));
-      product(run, run.h, kCandidate, kMemory - 1, run.memory, l.O);
+      product(run, run.h, run.candidate, run.memory, l.O);
     }
     for (std::int64_t b = run.begin; b < run.end; ++b) {
       float* unit = units + b * 3 * l.O;
@@ -141,8 +145,7 @@ class GruForward final : public Kernel {
       else
         loop.multiply(unit, run.h + b * l.O, memory, l.O);
     }
-    if (!l.after)
-      product(run, run.memory, kCandidate, kMemory - 1, units + kCandidate * l.O, 3 * l.O);
+    if (!l.after) product(run, run.memory, run.candidate, units + kCandidate * l.O, 3 * l.O);
     for (std::int64_t b = run.begin; b < run.end; ++b) finish(run, b, units + b * 3 * l.O);
   }
 
@@ -198,7 +201,13 @@ class GruBackward final : public Kernel {
     run.h = floats(p[out]);
     run.grad = workspace.get<float>(l.state());
     run.direct = workspace.get<float>(l.state());
-    run.weights = asTransposed(output_weights_, p[2], l.at, workspace);
+    const float* weights = asTransposed(output_weights_, p[2], l.at, workspace);
+    const auto unitsOf = [&](int first, int count) {
+      return StepWeights(rowsOf(weights + first * l.O * l.O, l.O), count * l.O, l.O, l.T,
+                         workspace);
+    };
+    run.gates = unitsOf(kReset, 2);
+    run.candidate = unitsOf(kCandidate, 1);
     l.full ? std::memset(run.h, 0, bytesOf(l.state()))
            : std::memcpy(run.h, p[3], bytesOf(l.state()));
     float* units = floats(p[out + 1]);
@@ -241,7 +250,8 @@ class GruBackward final : public Kernel {
     std::int64_t begin = 0, end = 0;  ///< of the sequences
     float *h = nullptr, *grad = nullptr, *direct = nullptr, *units = nullptr,
           *to_attention = nullptr;
-    const float *weights = nullptr, *kept = nullptr;
+    const float* kept = nullptr;
+    StepWeights gates = {}, candidate = {};
     std::int64_t t = 0;
   };
 
@@ -250,16 +260,14 @@ class GruBackward final : public Kernel {
     return run.kept + (which * layer_.B + b) * layer_.O;
   }
 
-  /// to = (or +=) the units from `first` on times as many rows of U^T from unit `weights` on.
-  void product(const Run& run, const float* units, int weights, int count, bool accumulate,
+  /// to = (or +=) some units times their rows of U^T.
+  void product(const Run& run, const float* units, const StepWeights& weights, bool accumulate,
                float* to) const {
     blas::Gemm gemm;
     gemm.accumulate = accumulate;
     gemm.m = run.end - run.begin;
-    gemm.n = layer_.O;
-    gemm.k = count * layer_.O;
+    weights.setIn(gemm);
     gemm.a = rowsOf(units + run.begin * row(), row());
-    gemm.b = rowsOf(run.weights + weights * layer_.O * layer_.O, layer_.O);
     gemm.c = rowsInto(to + run.begin * layer_.O, layer_.O);
     stepProduct(run.pool, gemm);
   }
@@ -268,14 +276,14 @@ class GruBackward final : public Kernel {
     const auto& l = layer_;
     for (std::int64_t b = run.begin; b < run.end; ++b) gates(run, b);
     // `grad` is done with: it becomes what the reset gate hands on.
-    product(run, run.units + (l.after ? 3 : 2) * l.O, kCandidate, 1, false, run.grad);
+    product(run, run.units + (l.after ? 3 : 2) * l.O, run.candidate, false, run.grad);
     for (std::int64_t b = run.begin; !l.after && b < run.end; ++b) {
       float *grad = run.grad + b * l.O, *reset = run.units + b * row();
       loops().multiply(grad, kept(run, kBefore, b), reset, l.O);
       loops().slope[l.gate](kept(run, kReset, b), reset, l.O);
       loops().multiply(grad, kept(run, kReset, b), grad, l.O);
     }
-    product(run, run.units, kReset, 2, true, run.grad);
+    product(run, run.units, run.gates, true, run.grad);
     for (std::int64_t b = run.begin; b < run.end; ++b) {
       if (run.t >= limits_.of(run.limits, b)) continue;  // hands its gradient on
       for (std::int64_t i = b * l.O; i < (b + 1) * l.O; ++i) run.h[i] = run.grad[i] + run.direct[i];

@@ -54,7 +54,8 @@ class LstmForward final : public Kernel {
     gemm.c = rowsInto(units, l.row());
     if (l.I > 0) blas::gemm(&context.pool, gemm);
     const std::int64_t state = l.B * l.O;
-    Rows rows{units, asMatrix(output_weights_, p[2], kAsGiven, workspace), limits};
+    const float* weights = asMatrix(output_weights_, p[2], kAsGiven, workspace);
+    Rows rows{units, StepWeights(rowsOf(weights, l.row()), l.O, l.row(), l.T, workspace), limits};
     rows.last = l.full ? workspace.get<float>(state) : floats(p[out]);
     rows.cell = floats(p[out + 1]);
     rows.out = l.full ? floats(p[out]) : nullptr;
@@ -70,7 +71,7 @@ class LstmForward final : public Kernel {
  private:
   struct Rows {
     float* units;
-    const float* weights;
+    StepWeights weights;
     const std::byte* limits;
     float *last = nullptr, *cell = nullptr, *out = nullptr, *kept = nullptr;
   };
@@ -83,9 +84,7 @@ class LstmForward final : public Kernel {
     blas::Gemm gemm;
     gemm.accumulate = true;
     gemm.m = end - begin;
-    gemm.n = l.row();
-    gemm.k = l.O;
-    gemm.b = rowsOf(rows.weights, l.row());
+    rows.weights.setIn(gemm);
     for (std::int64_t t = 0; t < l.T; ++t) {
       const bool in_out = t > 0 && rows.out && rows.limits == nullptr;
       const float* before = in_out ? rows.out + (t - 1) * l.B * l.O : rows.last;
@@ -158,7 +157,8 @@ class LstmBackward final : public Kernel {
     std::memcpy(c, p[4], bytes);
     Rows rows{floats(p[0]), l.full ? floats(p[3]) : nullptr, limits, h, c, units};
     rows.grad = workspace.get<float>(state);
-    rows.weights = asTransposed(output_weights_, p[2], kAsGiven, workspace);
+    const float* weights = asTransposed(output_weights_, p[2], kAsGiven, workspace);
+    rows.weights = StepWeights(rowsOf(weights, l.O), l.row(), l.O, l.T, workspace);
     forSequences(context.pool, l.B, l.T * l.O * l.row(),
                  [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
                    loop(pool, rows, begin, end);
@@ -179,7 +179,7 @@ class LstmBackward final : public Kernel {
     const float *kept, *given;
     const std::byte* limits;
     float *h, *c, *units, *grad = nullptr;
-    const float* weights = nullptr;
+    StepWeights weights = {};
   };
 
   /// All steps of sequences [begin, end).
@@ -187,9 +187,7 @@ class LstmBackward final : public Kernel {
     const auto& l = layer_;
     blas::Gemm gemm;
     gemm.m = end - begin;
-    gemm.n = l.O;
-    gemm.k = l.row();
-    gemm.b = rowsOf(rows.weights, l.O);
+    rows.weights.setIn(gemm);
     for (std::int64_t t = l.T - 1; t >= 0; --t) {
       const float* given = rows.given ? rows.given + t * l.state() : nullptr;
       for (std::int64_t i = begin * l.O; i < end * l.O; ++i)

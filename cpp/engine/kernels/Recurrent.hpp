@@ -69,6 +69,31 @@ inline blas::Matrix rowsInto(float* data, std::int64_t row) {
   return {data, ElementType::kFloat, row, 1};
 }
 
+/// Weights [k, n] that all steps multiply by, packed where there are enough of these.
+class StepWeights {
+ public:
+  StepWeights() = default;
+  StepWeights(const blas::ConstMatrix& matrix, std::int64_t k, std::int64_t n, std::int64_t steps,
+              Workspace& workspace)
+      : matrix_(matrix), k_(k), n_(n) {
+    constexpr std::int64_t kManySteps = 8;
+    if (steps < kManySteps) return;
+    packed_ = workspace.get<float>(blas::packedSize(k, n));
+    blas::packRight(matrix, k, n, packed_);
+  }
+  void setIn(blas::Gemm& gemm) const {
+    gemm.k = k_;
+    gemm.n = n_;
+    gemm.b = matrix_;
+    gemm.packed = packed_;
+  }
+
+ private:
+  blas::ConstMatrix matrix_ = {};
+  float* packed_ = nullptr;
+  std::int64_t k_ = 0, n_ = 0;
+};
+
 /// The product of one step: on this thread unless it is large, since steps wait for each other.
 inline void stepProduct(ThreadPool* pool, const blas::Gemm& gemm) {
   constexpr std::int64_t kSharedWork = 1 << 22;  // multiply-adds

@@ -7,7 +7,8 @@
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Gemm.hpp"
 
-/// Matrix products of any size, layout and type against loops in double, with one thread and many.
+/// Matrix products of any size, layout and type against loops in double, with one thread and many,
+/// and by a right operand that was packed before.
 namespace {
 
 using namespace ipujax::engine;
@@ -71,6 +72,13 @@ void verify(Random& r) {
   g.c.data = alone.data();
   blas::gemm(nullptr, g);
   CHECK(c.bytes == alone.bytes);
+  Operand by_packed = before;
+  std::vector<float> packed(static_cast<std::size_t>(blas::packedSize(g.k, g.n)));
+  blas::packRight(g.b, g.k, g.n, packed.data());
+  g.c.data = by_packed.data();
+  g.packed = packed.data();
+  blas::gemm(nullptr, g);
+  CHECK(c.bytes == by_packed.bytes);
   const double tolerance = g.half_block ? 0.05 : c.type == ElementType::kHalf ? 2e-3 : 1e-4;
   for (std::int64_t i = 0; i < g.m; ++i)
     for (std::int64_t j = 0; j < g.n; ++j) {
