@@ -272,8 +272,8 @@ std::tuple<Tensor, Tensor, Tensor> beamSearchDecoderLogProbabilities(
         "[popnn::ctc_infer] needs the beam width of the plan, " +
         std::to_string(plan.getImpl().beamwidth) + ", and at most as many paths, 1 or more; got " +
         std::to_string(beamwidth) + " and " + std::to_string(topPaths) + ".");
-  const Tensor logs =
-      internal::ctcData(graph, logProbs, plan, true, blankClass, prog, debugContext);
+  internal::checkCtcData(logProbs, plan, true, blankClass);
+  const Tensor logs = internal::ctcData(graph, logProbs, prog, debugContext);
   const Tensor lengths = internal::ctcIndices(graph, dataLengths, {logProbs.dim(1)},
                                               "data lengths [batch]", prog, debugContext);
   const auto decode = internal::mayFuse(graph) ? fused : composed;

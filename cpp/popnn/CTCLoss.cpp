@@ -250,12 +250,16 @@ Results lossAndGradient(Graph& graph, const poplar::Type& outType, const Tensor&
                         const Tensor& labels, const Tensor& dataLengths, const Tensor& labelLengths,
                         Sequence& prog, unsigned blankClass, const Plan& plan, bool areLogits,
                         Gradient wanted, const DebugContext& debug) {
+  internal::checkCtcData(data, plan, false, blankClass);
   const bool fuses = internal::mayFuse(graph);
   // Halves are rounded after each operation of the softmax, which the kernel does not do.
   const bool fuses_softmax = areLogits && fuses && data.elementType() == poplar::FLOAT;
   const Tensor given =
       areLogits && !fuses_softmax ? logSoftmax(graph, data, prog, {debug, "logSoftmax"}) : data;
-  const Tensor wide = internal::ctcData(graph, given, plan, false, blankClass, prog, debug);
+  // The kernel itself takes logarithms of 0 as kLogZero.
+  const Tensor wide = fuses && given.elementType() == poplar::FLOAT
+                          ? given
+                          : internal::ctcData(graph, given, prog, debug);
   const std::size_t batch = data.dim(1), most = plan.getImpl().maxLabelLength;
   if (labels.rank() != 2 || labels.dim(1) > most)
     throw poputil::poplibs_error("[popnn::ctc] needs labels [batch, at most " +

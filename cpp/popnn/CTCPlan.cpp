@@ -93,9 +93,7 @@ pe::Any logAdd(const std::vector<pe::Any>& terms) {
   return pe::Any(most + pe::Log(sum));
 }
 
-Tensor ctcData(poplar::Graph& graph, const Tensor& data, const ctc::Plan& plan, bool isDecoder,
-               unsigned blankClass, poplar::program::Sequence& prog,
-               const poplar::DebugContext& debug) {
+void checkCtcData(const Tensor& data, const ctc::Plan& plan, bool isDecoder, unsigned blankClass) {
   const auto& sizes = plan.getImpl();
   const poplar::Type type = data.elementType();
   const bool fits = data.rank() == 3 && sizes.isDecoder == isDecoder &&
@@ -110,6 +108,10 @@ Tensor ctcData(poplar::Graph& graph, const Tensor& data, const ctc::Plan& plan, 
         " has it, and a blank among the classes; got " + type.toString() + " " +
         data.shapeToString() + " and blank " + std::to_string(blankClass) +
         ". Plan for these sizes.");
+}
+
+Tensor ctcData(poplar::Graph& graph, const Tensor& data, poplar::program::Sequence& prog,
+               const poplar::DebugContext& debug) {
   return popops::map(graph, pe::Max(pe::Cast(pe::_1, poplar::FLOAT), pe::Const(kLogZero)), {data},
                      prog, {debug, "data"});
 }

@@ -68,7 +68,7 @@ struct Loops {
   void (*logAdd)(const float* a, const float* b, float* out, std::int64_t n);
   /// keys[i] = keyOf(logs[i] + total); returns the largest.
   std::int32_t (*longer)(const float* logs, float total, std::int32_t* keys, std::int64_t n);
-  /// out[i] = exp(x[i]) where x[i] is in [-700, 700], else anything.
+  /// out[i] = exp(x[i]) to the precision of floats where x[i] is in [-700, 700], else anything.
   void (*emit)(const float* x, double* out, std::int64_t n);
   KeyRange (*range)(const float* x, std::int64_t n);
   /// The states of a step from those of the step before it, or from those of the step behind it

@@ -121,7 +121,7 @@ std::int32_t longer(const float* __restrict logs, float total, std::int32_t* __r
 }
 
 void emit(const float* __restrict x, double* __restrict out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = expDoubleInRange(static_cast<double>(x[i]));
+  for (std::int64_t i = 0; i < n; ++i) out[i] = expFloatWide(x[i]);
 }
 
 KeyRange range(const float* x, std::int64_t n) {

@@ -78,13 +78,16 @@ IPUJAX_INLINE float clampForExp(float x, float least) {
   const auto below = static_cast<std::uint32_t>(bits < 0x42b20000 ? bits : 0x42b20000);
   return floatOf(below < bitsOf(least) ? below : bitsOf(least));
 }
+/// exp(r) for r of splitExp.
+IPUJAX_INLINE float expOfRest(float r) {
+  const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
+                             0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
+  return madd(r * r, q, r) + 1.0f;
+}
 /// exp(r) 2^n for n in [-152, 129]. 2^n is multiplied in two steps, since results may be denormal:
 /// exp(r), about 1, takes the first in its exponent.
 IPUJAX_INLINE float expOfSplit(const ExpSplit& split) {
-  const float r = split.r;
-  const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
-                             0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
-  const float p = madd(r * r, q, r) + 1.0f;
+  const float p = expOfRest(split.r);
   const std::uint32_t whole = bitsOf(split.shifted) - 0x4b400000u;
   const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) >> 1);
   return floatOf(bitsOf(p) + (half << 23)) * floatOf((whole - half + 127u) << 23);
@@ -97,10 +100,13 @@ IPUJAX_INLINE float expFloat(float x) {
 /// exp(x) for x in [-87, 88]: one scale.
 IPUJAX_INLINE float expFloatInRange(float x) {
   const ExpSplit split = splitExp(x);
-  const float r = split.r;
-  const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
-                             0.00836895370837175f, 0.0013950600302092924f);
-  return (madd(r * r, q, r) + 1.0f) * power2(split);
+  return expOfRest(split.r) * power2(split);
+}
+/// exp(x) for x in [-700, 700], to the precision of floats in the range of doubles.
+IPUJAX_INLINE double expFloatWide(float x) {
+  const ExpSplit split = splitExp(x);
+  const double power2 = doubleOf((std::uint64_t{bitsOf(split.shifted)} + 1023u) << 52);
+  return static_cast<double>(expOfRest(split.r)) * power2;
 }
 
 IPUJAX_INLINE float expm1Float(float x) {

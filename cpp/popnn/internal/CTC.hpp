@@ -31,10 +31,13 @@ constexpr float kLogZero = -1e30f;
 /// log(sum(exp(terms))) of each element.
 popops::expr::Any logAdd(const std::vector<popops::expr::Any>& terms);
 
-/// Data [T][B][C] of FLOAT, logarithms of 0 as kLogZero; throws unless it fits the plan.
-poplar::Tensor ctcData(poplar::Graph& graph, const poplar::Tensor& data, const ctc::Plan& plan,
-                       bool isDecoder, unsigned blankClass, poplar::program::Sequence& prog,
-                       const poplar::DebugContext& debug);
+/// Throws unless data [T][B][C] and the blank fit the plan.
+void checkCtcData(const poplar::Tensor& data, const ctc::Plan& plan, bool isDecoder,
+                  unsigned blankClass);
+
+/// Data of FLOAT, logarithms of 0 as kLogZero.
+poplar::Tensor ctcData(poplar::Graph& graph, const poplar::Tensor& data,
+                       poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
 /// Indices or lengths, of the shape wanted, as UNSIGNED_INT.
 poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
