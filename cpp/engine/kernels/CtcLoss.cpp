@@ -46,7 +46,7 @@ class CtcLoss final : public Kernel {
 
   void run(RunContext& context, std::span<std::byte* const> p) const override {
     const std::int64_t work = std::max<std::int64_t>(1, T * (2 * L + 1 + C / 4));
-    context.pool.parallelFor(B, (1 << 14) / work + 1, [&](std::int64_t begin, std::int64_t end) {
+    context.pool.parallelFor(B, (1 << 12) / work + 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) sequence(p, b);
     });
   }

@@ -67,6 +67,8 @@ namespace {
 
 constexpr std::int64_t kMostLanes = 16;  ///< of simd::chainLanes()
 
+constexpr std::int64_t kTile = 2048;
+
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
 /// block before and the results copied out after.
 class TileMap final : public MapKernel {
@@ -84,8 +86,8 @@ class TileMap final : public MapKernel {
     bool transposed = false;
     for (const auto& s : space_.strides)
       transposed = transposed || (s[rank - 2] == 1 && std::abs(s[rank - 1]) > 1);
-    cols_ = std::min(cols, transposed ? std::int64_t{32} : kBlock);
-    rows_ = std::min(rows, kBlock / cols_);
+    cols_ = std::min(cols, transposed ? std::int64_t{32} : kTile);
+    rows_ = std::min(rows, kTile / cols_);
     if (haveRepeatedRows(space_, num_inputs_)) alignTiles();
     for (std::size_t o = 0; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
@@ -130,7 +132,7 @@ class TileMap final : public MapKernel {
   }
 
  private:
-  static constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
+  static constexpr std::size_t kStage = static_cast<std::size_t>(kTile) * 8;
   /// Where operands are copied to; which row is there of those that have one row for all.
   struct Stage {
     std::byte* memory;
