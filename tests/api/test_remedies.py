@@ -94,9 +94,10 @@ def test_those_that_fit_come_first_and_the_fastest_of_them() -> None:
 
 
 def test_changes_are_joined_when_one_is_not_enough() -> None:
-    weights = WEIGHTS * 2
+    weights = [jax.ShapeDtypeStruct((2048, 2048), jnp.float32)] * 12
+    x = jax.ShapeDtypeStruct((4096, 2048), jnp.float32)
     state = jax.eval_shape(TX.init, weights)
-    found = ipu.remedies(step, weights, state, X, batch=2, state=1, seconds=300)
+    found = ipu.remedies(step, weights, state, x, batch=2, state=1, seconds=300)
     assert found.fitting
     assert all("; " in each.text for each in found.fitting)
 
