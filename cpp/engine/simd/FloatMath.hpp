@@ -96,7 +96,6 @@ IPUJAX_INLINE float expFloat(float x) {
   const float result = expOfSplit(splitExp(clampForExp(x, -105.0f)));
   return x == x ? result : x;
 }
-
 /// exp(x) for x in [-87, 88]: one scale.
 IPUJAX_INLINE float expFloatInRange(float x) {
   const ExpSplit split = splitExp(x);
