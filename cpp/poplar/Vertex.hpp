@@ -8,6 +8,8 @@
 #include "engine/codelets/VertexAbi.hpp"
 #include "poplar/HalfFloat.hpp"
 
+struct quarter;  // of poplar/QuarterFloat.hpp, which codelets of quarters include
+
 /// What a codelet includes: the bases of vertices and the types of their fields, as the host's
 /// compiler sees them. A codelet's fields are pointers into the tensors connected to them; the
 /// model fills them in before each compute(). `half` is stored as IEEE half and computed in float.
@@ -53,7 +55,7 @@ class SimOnlyField {
   T value_;
 };
 
-/// Format and scale of quarters, packed. The model has tensors of quarters with F143 and scale 0.
+/// Format and scale of quarters, packed: F143 and scale 0, where no tensor says others.
 inline const std::uint8_t* quarterMetadata() {
   static const std::uint8_t packed = 0x80;
   return &packed;
@@ -65,7 +67,17 @@ inline const std::uint8_t* quarterMetadata() {
 struct VectorSize {
   alignas(std::size_t) std::uint32_t elements;
   operator std::size_t() const { return elements; }  // NOLINT: reads like a number
+  const std::uint8_t* metadata() const { return quarterMetadata(); }
 };
+
+/// Of a vector of quarters, with the metadata of the tensor that it is connected to.
+struct QuarterVectorSize : VectorSize {
+  const std::uint8_t* packed;
+  const std::uint8_t* metadata() const { return packed ? packed : quarterMetadata(); }
+};
+template <class T>
+using SizeOf =
+    std::conditional_t<std::is_same_v<std::remove_cv_t<T>, quarter>, QuarterVectorSize, VectorSize>;
 
 /// A vector in a vertex's own state (sized by setFieldSize), or a list of edges.
 template <class T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = 0,
@@ -81,11 +93,11 @@ class Vector {
   const T* end() const { return data_ + size_; }
   T* data() { return data_; }
   const T* data() const { return data_; }
-  const std::uint8_t* getMetadata() const { return quarterMetadata(); }
+  const std::uint8_t* getMetadata() const { return size_.metadata(); }
 
  private:
   T* data_;
-  VectorSize size_;
+  SizeOf<T> size_;
 };
 
 /// Elements of an input, which are only read. The model compiles codelets with
@@ -113,11 +125,11 @@ class Span {
   T* data() const { return data_; }
   T& operator*() const { return *data_; }
   const Span* operator->() const { return this; }  // in->size(), as in the SDK
-  const std::uint8_t* getMetadata() const { return quarterMetadata(); }
+  const std::uint8_t* getMetadata() const { return size_.metadata(); }
 
  private:
   T* data_;
-  VectorSize size_;
+  SizeOf<T> size_;
 };
 
 template <class T, VectorListLayout L = VectorListLayout::DELTAN, unsigned MinAlign = 0,

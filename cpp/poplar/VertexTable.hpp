@@ -83,6 +83,11 @@ IPUJAX_DESCRIBE_EDGE(Output, kIpujaxOut)
 IPUJAX_DESCRIBE_EDGE(InOut, kIpujaxInOut)
 #undef IPUJAX_DESCRIBE_EDGE
 
+template <class Element, std::uint32_t kKind>
+constexpr std::uint32_t has_metadata = std::is_same_v<Element, quarter> &&
+                                       (kKind == kIpujaxVectorEdge ||
+                                        kKind == kIpujaxListOfVectors);
+
 /// The entry of a member; without a name where it is none that a graph can set, such as an array.
 template <class Member, class V, class Base, class F>
 constexpr IpujaxField entry(F Base::*) {
@@ -94,7 +99,7 @@ constexpr IpujaxField entry(F Base::*) {
     return {Member::name,    D::kind,
             D::direction,    elementCode<Element>(),
             sizeof(Element), static_cast<std::uint32_t>(Member::template offset<V>()),
-            D::ipu_bytes};
+            D::ipu_bytes,    has_metadata<Element, D::kind>};
   }
 }
 template <class Member, class V, class Other>

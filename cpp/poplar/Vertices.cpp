@@ -100,6 +100,14 @@ void checkRank(VertexStore& store, const VertexRecord& vertex, const std::string
                                ". Reshape it, or connect a slice of it.");
 }
 
+Connection connectionOf(ArrayRef<Tensor> tensors, bool is_list) {
+  Connection made;
+  made.is_list = is_list;
+  for (const Tensor& tensor : tensors)
+    made.add(tensor, tensor.hasMetadata() ? tensor.getMetadata() : Tensor());
+  return made;
+}
+
 }  // namespace
 
 ComputeSet Graph::addComputeSet(const DebugContext& debugContext) {
@@ -151,7 +159,7 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType,
 void Graph::connect(FieldRef field, const Tensor& tensor) {
   needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
-  const Connection made{{tensor}, field.isIndexed()};
+  const Connection made = connectionOf({tensor}, field.isIndexed());
   checkRank(storeOf(impl()), vertex, field.name, made);
   Connection& edge = vertex.edges[field.name];
   if (!field.isIndexed()) {
@@ -159,14 +167,13 @@ void Graph::connect(FieldRef field, const Tensor& tensor) {
     return;
   }
   edge.is_list = true;
-  if (edge.views.size() <= field.getIndex()) edge.views.resize(field.getIndex() + 1);
-  edge.views[field.getIndex()] = tensor;
+  edge.set(field.getIndex(), made.views[0], made.metadata[0]);
 }
 
 void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
   for (const Tensor& tensor : tensors) needOwn(impl(), tensor);
   VertexRecord& vertex = recordOf(impl(), field);
-  Connection made{{tensors.begin(), tensors.end()}, true};
+  Connection made = connectionOf(tensors, true);
   checkRank(storeOf(impl()), vertex, field.name, made);
   vertex.edges[field.name] = std::move(made);
 }

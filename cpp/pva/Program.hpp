@@ -60,10 +60,15 @@ class Program {
     Repeat,
     RepeatWhile,
     Sequence,
-    StreamCopyBegin,  ///< no report of the model has one: a copy is one step
     StreamCopyMid,
-    StreamCopyEnd,  ///< nor this
-    Switch
+    Switch,
+    // No report of the model has one of these: a copy is one step, and syncs are parts of steps.
+    GlobalExchange,
+    Sans,
+    StreamCopyBegin,
+    StreamCopyEnd,
+    Sync,
+    SyncAns
   };
   Program(DataPtr data, std::size_t id, Type type) : data_(std::move(data)), id_(id), type_(type) {}
   virtual ~Program() = default;
@@ -83,20 +88,23 @@ class Program {
   Type type_;
 };
 
-#define IPUJAX_PVA_PROGRAM(name)                                                   \
+#define IPUJAX_PVA_PROGRAM(name, ...)                                              \
   class name##Program : public Program {                                           \
    public:                                                                         \
     name##Program(DataPtr data, std::size_t id) : Program(data, id, Type::name) {} \
     void accept(ProgramVisitor& visitor) const override;                           \
+    __VA_ARGS__                                                                    \
   };
 IPUJAX_PVA_PROGRAM(AbortOnCondition)
-IPUJAX_PVA_PROGRAM(DoExchange)
+IPUJAX_PVA_PROGRAM(DoExchange, std::vector<std::uint64_t> estimatedCyclesByTile() const;)
 IPUJAX_PVA_PROGRAM(If)
-IPUJAX_PVA_PROGRAM(OnTileExecute)
+IPUJAX_PVA_PROGRAM(OnTileExecute, ComputeSet computeset() const;)
 IPUJAX_PVA_PROGRAM(Repeat)
 IPUJAX_PVA_PROGRAM(RepeatWhile)
 IPUJAX_PVA_PROGRAM(Sequence)
+IPUJAX_PVA_PROGRAM(StreamCopyBegin)
 IPUJAX_PVA_PROGRAM(StreamCopyMid)
+IPUJAX_PVA_PROGRAM(StreamCopyEnd)
 IPUJAX_PVA_PROGRAM(Switch)
 #undef IPUJAX_PVA_PROGRAM
 
@@ -111,7 +119,9 @@ class ProgramVisitor {
   virtual void visitRepeat(const RepeatProgram&) {}
   virtual void visitRepeatWhile(const RepeatWhileProgram&) {}
   virtual void visitSequence(const SequenceProgram&) {}
+  virtual void visitStreamCopyBegin(const StreamCopyBeginProgram&) {}
   virtual void visitStreamCopyMid(const StreamCopyMidProgram&) {}
+  virtual void visitStreamCopyEnd(const StreamCopyEndProgram&) {}
   virtual void visitSwitch(const SwitchProgram&) {}
 };
 

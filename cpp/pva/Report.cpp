@@ -70,36 +70,40 @@ ProgramPtr programOf(const DataPtr& data, std::size_t id) {
   return std::make_shared<DoExchangeProgram>(data, id);
 }
 
-/// The steps below a node in the order of the program, with how often each runs. Of branches the
-/// one that takes longer.
-void collect(const DataPtr& data, std::uint32_t id, double times,
+std::uint64_t rounded(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
+
+/// The steps below a node in the order of the program, with how often each runs, from the clock at
+/// `now` on. Of branches the one that takes longer.
+void collect(const DataPtr& data, std::uint32_t id, double times, std::uint64_t& now,
              std::vector<ExecutionStep>& steps) {
   const Image& image = *data->image;
   const Node& node = image.nodes[id];
   if (node.kind == NodeKind::kStep) {
-    steps.emplace_back(data, programOf(data, id), times * image.steps[node.value].cost.cycles());
+    const std::uint64_t cycles = rounded(times * image.steps[node.value].cost.cycles());
+    steps.emplace_back(data, programOf(data, id), now, cycles);
+    now += cycles;
     return;
   }
   if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
     const auto taken = std::ranges::max_element(
         node.children, {}, [&](auto child) { return image.costOf(child).cycles(); });
-    if (taken != node.children.end()) collect(data, *taken, times, steps);
+    if (taken != node.children.end()) collect(data, *taken, times, now, steps);
     return;
   }
   if (node.kind == NodeKind::kRepeat) times *= static_cast<double>(node.value);
   if (node.kind == NodeKind::kRepeatWhile) times *= static_cast<double>(image.assumed_trip_count);
-  for (const auto child : node.children) collect(data, child, times, steps);
+  for (const auto child : node.children) collect(data, child, times, now, steps);
 }
 
-std::vector<ExecutionStep> stepsOf(const DataPtr& data, const std::string& entry) {
+/// Appends the steps of a run.
+void addSteps(const DataPtr& data, const std::string& entry, std::uint64_t& now,
+              std::vector<ExecutionStep>& steps) {
   const Image& image = *data->image;
-  std::vector<ExecutionStep> steps;
   const auto name = std::ranges::find(image.entry_points, entry);
   const auto root = std::ranges::find(image.nodes, NodeKind::kSwitch, &Node::kind);
-  if (name == image.entry_points.end() || root == image.nodes.end()) return steps;
+  if (name == image.entry_points.end() || root == image.nodes.end()) return;
   const auto index = static_cast<std::size_t>(name - image.entry_points.begin());
-  if (index < root->children.size()) collect(data, root->children[index], 1, steps);
-  return steps;
+  if (index < root->children.size()) collect(data, root->children[index], 1, now, steps);
 }
 
 std::vector<VertexInstance> instancesOf(const ipujax::engine::VertexCounts& vertices) {
@@ -108,7 +112,10 @@ std::vector<VertexInstance> instancesOf(const ipujax::engine::VertexCounts& vert
   return instances;
 }
 
-std::uint64_t rounded(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
+ComputeSet computeSetOf(const DataPtr& data, std::size_t step) {
+  const auto& desc = data->image->steps[step];
+  return {data, data->nameOf(desc.debug), rounded(desc.cost.compute_cycles), step};
+}
 
 }  // namespace
 
@@ -154,6 +161,19 @@ std::vector<Tile> Compilation::tiles() const {
   return tiles;
 }
 
+std::vector<Tile> Ipu::tiles() const {
+  const std::size_t each = Target(data_).tilesPerIpu();
+  std::vector<Tile> tiles;
+  for (std::size_t i = 0; i < each; ++i) tiles.emplace_back(data_, ipu_ * each + i);
+  return tiles;
+}
+
+std::vector<Ipu> Compilation::ipus() const {
+  std::vector<Ipu> ipus;
+  for (std::size_t i = 0; i < target().numIPUs(); ++i) ipus.emplace_back(data_, i);
+  return ipus;
+}
+
 std::vector<ProgramPtr> Compilation::programs() const {
   std::vector<ProgramPtr> programs;
   for (std::size_t i = 0; i < data_->image->nodes.size(); ++i)
@@ -165,9 +185,7 @@ std::vector<ComputeSet> Compilation::computeSets() const {
   std::vector<ComputeSet> sets;
   const auto& steps = data_->image->steps;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (steps[i].cost.compute_cycles > 0)
-      sets.emplace_back(data_, data_->nameOf(steps[i].debug), rounded(steps[i].cost.compute_cycles),
-                        i);
+    if (steps[i].cost.compute_cycles > 0) sets.push_back(computeSetOf(data_, i));
   return sets;
 }
 
@@ -190,22 +208,29 @@ std::vector<AlwaysLiveVariable> Compilation::alwaysLiveVariables() const {
 }
 
 std::vector<std::uint64_t> ExecutionStep::cyclesByTile() const {
-  return std::vector<std::uint64_t>(data_->image->num_tiles, rounded(cycles_));
+  return std::vector<std::uint64_t>(data_->image->num_tiles, cycles_);
 }
 
 std::vector<IpuExecutionStep> ExecutionStep::ipus() const {
-  return std::vector<IpuExecutionStep>(Target(data_).numIPUs(), IpuExecutionStep(rounded(cycles_)));
+  return std::vector<IpuExecutionStep>(Target(data_).numIPUs(),
+                                       IpuExecutionStep(from_, from_ + cycles_));
 }
 
 std::vector<ComputeSet> ExecutionStep::computeSets() const {
   if (program_->type() != Program::Type::OnTileExecute) return {};
-  const auto index = data_->image->nodes[program_->_id()].value;
-  const auto& step = data_->image->steps[index];
-  return {{data_, program_->name(), rounded(step.cost.compute_cycles), index}};
+  return {computeSetOf(data_, data_->image->nodes[program_->_id()].value)};
 }
 
 const std::string& Run::name() const { return data_->runs[index_].name; }
-std::vector<ExecutionStep> Run::steps() const { return stepsOf(data_, data_->runs[index_].entry); }
+std::vector<ExecutionStep> Run::steps() const {
+  std::uint64_t now = 0;
+  std::vector<ExecutionStep> steps;
+  for (std::size_t i = 0; i <= index_; ++i) {
+    steps.clear();
+    addSteps(data_, data_->runs[i].entry, now, steps);
+  }
+  return steps;
+}
 
 std::vector<Run> Execution::runs() const {
   std::vector<Run> runs;
@@ -214,19 +239,17 @@ std::vector<Run> Execution::runs() const {
 }
 
 std::vector<ExecutionStep> Execution::steps() const {
+  std::uint64_t now = 0;
   std::vector<ExecutionStep> steps;
-  for (const auto& run : runs())
-    for (auto& step : run.steps()) steps.push_back(std::move(step));
+  for (const auto& run : data_->runs) addSteps(data_, run.entry, now, steps);
   return steps;
 }
 
 std::vector<Block> Execution::blocks(std::size_t tile) const {
   std::vector<Block> blocks;
-  std::uint64_t now = 0;
   for (const auto& step : steps()) {
-    const std::uint64_t end = now + step.ipus()[0].cycles();
-    blocks.emplace_back(step.program(), tile, now, end);
-    now = end;
+    const auto active = step.ipus()[0].activeCycles();
+    blocks.emplace_back(step.program(), tile, active.cyclesFrom().max(), active.cyclesTo().max());
   }
   return blocks;
 }
@@ -244,6 +267,15 @@ std::string Program::name() const {
   const Node& node = data_->image->nodes[id_];
   if (node.kind != NodeKind::kStep) return {};
   return data_->nameOf(data_->image->steps[node.value].debug);
+}
+
+ComputeSet OnTileExecuteProgram::computeset() const {
+  return computeSetOf(data_, data_->image->nodes[_id()].value);
+}
+
+std::vector<std::uint64_t> DoExchangeProgram::estimatedCyclesByTile() const {
+  const auto& step = data_->image->steps[data_->image->nodes[_id()].value];
+  return std::vector<std::uint64_t>(data_->image->num_tiles, rounded(step.cost.exchange_cycles));
 }
 
 std::vector<ProgramPtr> Program::children() const {
@@ -275,7 +307,9 @@ IPUJAX_PVA_PROGRAM(OnTileExecute)
 IPUJAX_PVA_PROGRAM(Repeat)
 IPUJAX_PVA_PROGRAM(RepeatWhile)
 IPUJAX_PVA_PROGRAM(Sequence)
+IPUJAX_PVA_PROGRAM(StreamCopyBegin)
 IPUJAX_PVA_PROGRAM(StreamCopyMid)
+IPUJAX_PVA_PROGRAM(StreamCopyEnd)
 IPUJAX_PVA_PROGRAM(Switch)
 #undef IPUJAX_PVA_PROGRAM
 

@@ -97,12 +97,23 @@ class LivenessProgramStep {
   std::uint64_t bytes_;
 };
 
+class Ipu {
+ public:
+  Ipu(DataPtr data, std::size_t ipu) : data_(std::move(data)), ipu_(ipu) {}
+  std::vector<Tile> tiles() const;
+
+ private:
+  DataPtr data_;
+  std::size_t ipu_;
+};
+
 class Compilation {
  public:
   explicit Compilation(DataPtr data) : data_(std::move(data)) {}
   Target target() const { return Target(data_); }
   Graph graph() const { return Graph(data_); }
   std::vector<Tile> tiles() const;  ///< each when the fullest tile of its IPU is fullest
+  std::vector<Ipu> ipus() const;
   std::vector<ProgramPtr> programs() const;
   std::vector<ComputeSet> computeSets() const;
   std::vector<LivenessProgramStep> livenessProgramSteps() const;
@@ -113,21 +124,45 @@ class Compilation {
   DataPtr data_;
 };
 
-/// What one IPU did in a step.
-class IpuExecutionStep {
+/// Of the tiles of an IPU, which have equal clocks in the model.
+class CycleRange {
  public:
-  explicit IpuExecutionStep(std::uint64_t cycles) : cycles_(cycles) {}
-  std::uint64_t cycles() const { return cycles_; }
+  explicit CycleRange(std::uint64_t cycles) : cycles_(cycles) {}
+  std::uint64_t min() const { return cycles_; }
+  std::uint64_t max() const { return cycles_; }
 
  private:
   std::uint64_t cycles_;
 };
 
+/// From when until when.
+class ActiveCycles {
+ public:
+  ActiveCycles(std::uint64_t from, std::uint64_t to) : from_(from), to_(to) {}
+  CycleRange cyclesFrom() const { return from_; }
+  CycleRange cyclesTo() const { return to_; }
+
+ private:
+  CycleRange from_, to_;
+};
+
+/// What one IPU did in a step.
+class IpuExecutionStep {
+ public:
+  IpuExecutionStep(std::uint64_t from, std::uint64_t to) : from_(from), to_(to) {}
+  std::uint64_t cycles() const { return to_ - from_; }
+  /// On a clock that runs through all runs, as that of Block.
+  ActiveCycles activeCycles() const { return {from_, to_}; }
+
+ private:
+  std::uint64_t from_, to_;
+};
+
 /// A step of a run; one in a loop stands once, with the cycles of all iterations.
 class ExecutionStep {
  public:
-  ExecutionStep(DataPtr data, ProgramPtr program, double cycles)
-      : data_(std::move(data)), program_(std::move(program)), cycles_(cycles) {}
+  ExecutionStep(DataPtr data, ProgramPtr program, std::uint64_t from, std::uint64_t cycles)
+      : data_(std::move(data)), program_(std::move(program)), from_(from), cycles_(cycles) {}
   const ProgramPtr& program() const { return program_; }
   /// All tiles wait for the slowest, which the model accounts: they have equal values.
   std::vector<std::uint64_t> cyclesByTile() const;
@@ -137,7 +172,7 @@ class ExecutionStep {
  private:
   DataPtr data_;
   ProgramPtr program_;
-  double cycles_;
+  std::uint64_t from_, cycles_;
 };
 
 /// One call of Engine::run.

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "engine/build/Draft.hpp"
+#include "engine/codelets/VertexStep.hpp"
 
 /// Code, vertex state and stacks, which lie on the tiles of an IPU all the time. A step that runs
 /// in several places, in a function or a loop, is one step and has its code once.
@@ -37,6 +40,53 @@ std::uint64_t exchangeBytes(const Cost& cost, const Machine& machine) {
   return static_cast<std::uint64_t>(std::ceil(received / kBytesPerInstruction)) * kInstructionBytes;
 }
 
+/// Users' codelets on the tiles of one IPU. A vertex exists once however many steps run it, and a
+/// tile has the code of a type once.
+class Codelets {
+ public:
+  void add(const PlacedVertex& vertex) {
+    if (!known_.insert(vertex.id).second) return;
+    Tile& tile = tiles_[vertex.tile];
+    tile.state += vertex.state_bytes;
+    tile.types.insert(vertex.type);
+  }
+  /// Of the tile that has most.
+  std::uint64_t stateBytes() const {
+    std::uint64_t most = 0;
+    for (const auto& [tile, load] : tiles_) most = std::max(most, load.state);
+    return most;
+  }
+  std::uint64_t codeBytes() const {
+    std::size_t most = 0;
+    for (const auto& [tile, load] : tiles_) most = std::max(most, load.types.size());
+    return kCodeletCodeBytes * most;
+  }
+
+ private:
+  struct Tile {
+    std::uint64_t state = 0;
+    std::set<std::string> types;
+  };
+  std::map<std::int64_t, Tile> tiles_;
+  std::set<std::int64_t> known_;
+};
+
+/// By IPU. The steps of a replicated graph's parts name the tiles of the first part.
+std::vector<Codelets> codeletsOf(const Draft& draft) {
+  const System& system = draft.graph->system;
+  std::vector<Codelets> found(system.num_ipus);
+  for (std::size_t i = 0; i < draft.image.steps.size(); ++i) {
+    if (draft.step_removed[i]) continue;
+    for (const PlacedVertex& vertex : placedVertices(draft.image.steps[i])) {
+      const auto own = static_cast<std::size_t>(vertex.tile) / system.machine.tiles_per_ipu;
+      const bool is_own = own < found.size() && takesPart(draft.step_ipus[i], own);
+      for (std::size_t ipu = 0; ipu < found.size(); ++ipu)
+        if (is_own ? ipu == own : takesPart(draft.step_ipus[i], ipu)) found[ipu].add(vertex);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 /// Nothing on an IPU that has no part in the program.
@@ -44,6 +94,7 @@ std::vector<TileParts> alwaysThere(const Draft& draft) {
   const Image& image = draft.image;
   const Machine& machine = draft.graph->system.machine;
   std::vector<TileParts> found(draft.graph->system.num_ipus);
+  const std::vector<Codelets> codelets = codeletsOf(draft);
   for (std::size_t ipu = 0; ipu < found.size(); ++ipu) {
     TileParts& parts = found[ipu];
     std::map<std::string, std::uint64_t> vertices;
@@ -51,12 +102,15 @@ std::vector<TileParts> alwaysThere(const Draft& draft) {
     for (std::size_t i = 0; i < image.steps.size(); ++i) {
       if (draft.step_removed[i] || !takesPart(draft.step_ipus[i], ipu)) continue;
       const StepDesc& step = image.steps[i];
-      parts[TilePart::kVertexState] += step.cost.vertex_state_bytes;
+      const bool runs_codelets = step.attributes.has(kPlacedVertices);
+      if (!runs_codelets) parts[TilePart::kVertexState] += step.cost.vertex_state_bytes;
       syncs += syncsOf(step.cost, machine);
       parts[TilePart::kExchangeCode] += exchangeBytes(step.cost, machine);
       auto& bytes = vertices[step.kernel];
-      bytes = std::max(bytes, step.cost.code_bytes);
+      if (!runs_codelets) bytes = std::max(bytes, step.cost.code_bytes);
     }
+    parts[TilePart::kVertexState] += codelets[ipu].stateBytes();
+    parts[TilePart::kVertexCode] += codelets[ipu].codeBytes();
     for (const auto& [kernel, bytes] : vertices) parts[TilePart::kVertexCode] += bytes;
     if (vertices.empty()) continue;
     parts[TilePart::kStack] = kStackBytes;

@@ -91,7 +91,7 @@ void HollowVertex::list(const IpujaxField& f, const Connection& connected) {
     sizes.assign(n, n == 0 ? 0 : sizes[0] / n);
   }
   const bool vectors = f.kind == kIpujaxListOfVectors;
-  const std::size_t each = (vectors ? 2 : 1) * sizeof(void*);
+  const std::size_t each = vectors ? ipujaxVectorBytes(&f) : sizeof(void*);
   std::byte* rows = memory(sizes.size() * each);
   for (std::size_t i = 0; i < sizes.size(); ++i)
     vectors ? span(rows + i * each, zeros(f, sizes[i]), sizes[i])

@@ -6,7 +6,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 5;
+constexpr unsigned kIpujaxCodeletAbi = 6;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
@@ -14,8 +14,8 @@ constexpr unsigned kIpujaxWorkers = 6;
 enum IpujaxFieldKind : std::uint32_t {
   kIpujaxValue,          ///< a number: `element` in place
   kIpujaxScalarEdge,     ///< element*
-  kIpujaxVectorEdge,     ///< element*, size_t
-  kIpujaxListOfVectors,  ///< {element*, size_t}*, size_t
+  kIpujaxVectorEdge,     ///< element*, size_t, and behind them a pointer to metadata if it has any
+  kIpujaxListOfVectors,  ///< {element*, size_t, the same}*, size_t
   kIpujaxListOfScalars,  ///< element**, size_t
   kIpujaxStateVector,    ///< element*, size_t, memory of the vertex
 };
@@ -30,7 +30,14 @@ struct IpujaxField {
   std::uint32_t element_bytes;
   std::uint32_t offset;
   std::uint32_t ipu_bytes;  ///< of the field in a vertex's state on the IPU
+  /// Of edges of vectors of quarters: they point to the format and scale of their tensor.
+  std::uint32_t has_metadata;
 };
+
+/// Of a vector on an edge: pointers that it takes.
+inline std::size_t ipujaxVectorBytes(const IpujaxField* field) {
+  return (field->has_metadata ? 3 : 2) * sizeof(void*);
+}
 
 struct IpujaxCodelet {
   const char* name;

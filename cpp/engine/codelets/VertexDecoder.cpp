@@ -112,6 +112,12 @@ void VertexDecoder::vectorEdge(VertexImage& v, const IpujaxField& f, std::size_t
   const std::int64_t n = take();
   connect(v, f, at, operand, offset, n);
   size(v, at + sizeof(void*), n);
+  if (!f.has_metadata) return;
+  IpujaxField byte = f;
+  byte.direction = kIpujaxIn;
+  byte.element = static_cast<std::uint32_t>(ElementType::kUInt8);
+  const std::int64_t metadata = take();
+  connect(v, byte, at + 2 * sizeof(void*), metadata, take(), metadata == kNoOperand ? 0 : 1);
 }
 
 /// Elements [offset, offset + n) of an operand; of none where n is 0.
@@ -135,7 +141,7 @@ void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at
 void VertexDecoder::list(VertexImage& v, const IpujaxField& f) {
   const std::size_t n = count();
   const bool vectors = f.kind == kIpujaxListOfVectors;
-  const std::size_t each = vectors ? 2 * sizeof(void*) : sizeof(void*);
+  const std::size_t each = vectors ? ipujaxVectorBytes(&f) : sizeof(void*);
   const std::size_t begin = extend(v, n * each);
   point(v, f.offset, numOperands(), static_cast<std::int64_t>(begin));
   size(v, f.offset + sizeof(void*), static_cast<std::int64_t>(n));

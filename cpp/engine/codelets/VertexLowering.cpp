@@ -26,7 +26,8 @@
 //
 // Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
 // tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
-// scalar edge; operand, offset and size of a vector edge; a count and so many of these for lists; a
+// scalar edge; operand, offset and size of a vector edge, and operand and offset of its metadata if
+// the field has any; a count and so many of these for lists; a
 // count and bits for vectors of state.
 namespace ipujax::engine {
 namespace {
@@ -180,6 +181,7 @@ class Lowering {
     if (list) integers_.push_back(static_cast<std::int64_t>(tensors.size()));
     if (list) load.state += 4 * tensors.size();
     const auto wanted = static_cast<ElementType>(field.element);
+    std::size_t i = 0;
     for (const ViewPtr& tensor : tensors) {
       if (!tensor) refuse(vertex, field, "a tensor for each element", "an element without");
       if (tensor->type != wanted) {
@@ -189,7 +191,25 @@ class Lowering {
         refuse(vertex, field, "a tensor of one element", shapeText(tensor->shape));
       addEdge(vertex, field, *tensor, load);
       if (!scalar) integers_.push_back(static_cast<std::int64_t>(tensor->numElements()));
+      if (field.has_metadata) addMetadata(vertex, it->second, i, load);
+      ++i;
     }
+  }
+
+  /// Of one of the tensors: they share one where they are rows of a tensor.
+  void addMetadata(const VertexRecord& vertex, const Connection& connection, std::size_t i,
+                   TileLoad& load) {
+    const auto& all = connection.metadata;
+    const ViewPtr& metadata = all[std::min(i, all.size() - 1)];
+    if (!metadata) {
+      integers_.insert(integers_.end(), {-1, 0});
+      return;
+    }
+    const IpujaxField byte{"metadata", kIpujaxScalarEdge,
+                           kIpujaxIn,  static_cast<std::uint32_t>(ElementType::kUInt8),
+                           1,          0,
+                           0,          0};
+    addEdge(vertex, byte, *metadata, load);
   }
 
   /// The tensors of an edge: rows where a list is connected to one tensor.

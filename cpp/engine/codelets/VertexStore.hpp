@@ -23,7 +23,21 @@ struct SlotCount {
 /// What was connected to one field of a vertex.
 struct Connection {
   std::vector<ViewPtr> views;
+  std::vector<ViewPtr> metadata;  ///< of each; null where its tensor has none
   bool is_list = false;
+
+  void add(ViewPtr view, ViewPtr metadata_of_it) {
+    views.push_back(std::move(view));
+    metadata.push_back(std::move(metadata_of_it));
+  }
+  void set(std::size_t index, ViewPtr view, ViewPtr metadata_of_it) {
+    if (views.size() <= index) {
+      views.resize(index + 1);
+      metadata.resize(index + 1);
+    }
+    views[index] = std::move(view);
+    metadata[index] = std::move(metadata_of_it);
+  }
 };
 
 /// Where a vertex's fields are kept from run to run: bytes from `begin` on of a variable.

@@ -37,7 +37,7 @@ std::vector<IpujaxRange> writableMemory(const IpujaxCodelet& codelet, const std:
     const auto* rows = read<const std::byte*>(at);
     const auto n = read<std::size_t>(at + sizeof(void*));
     for (std::size_t row = 0; row < n; ++row)
-      addEdge(memory, f, rows + row * (vectors ? 2 : 1) * sizeof(void*), vectors);
+      addEdge(memory, f, rows + row * (vectors ? ipujaxVectorBytes(&f) : sizeof(void*)), vectors);
   }
   return memory;
 }

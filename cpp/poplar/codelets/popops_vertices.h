@@ -2,6 +2,8 @@
 // Source of fields, results and cycles: PopLibs, lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
+#include <poplar/QuarterFloat.hpp>
+
 namespace popops {
 
 using namespace ipujax_vertices;
@@ -17,14 +19,37 @@ std::uint64_t fillRowCycles(const List& rows) {
   return cycles;
 }
 
+/// The value of a field in the type and, of quarters, the format of a vector.
+template <class T>
+struct Filling {
+  using Field = T;
+  template <class Row>
+  static T of(T value, const Row&) {
+    return value;
+  }
+};
+template <>
+struct Filling<quarter> {
+  using Field = float;
+  template <class Row>
+  static quarter of(float value, const Row& row) {
+    const std::uint8_t packed = *row.getMetadata();
+    const int scale = (packed & 0x1f) - (packed & 0x20);
+    return poplar::toQuarter(value,
+                             {packed & 0x80 ? quarter_metadata::f143 : quarter_metadata::f152,
+                              static_cast<signed char>(scale)});
+  }
+};
+
 template <class T>
 class Fill : public poplar::Vertex {
  public:
-  T in;
+  typename Filling<T>::Field in;
   poplar::Output<Span<T>> out;
 
   bool compute() {
-    return ofAll(out.size(), [&](unsigned i) { out[i] = in; });
+    const T value = Filling<T>::of(in, out);
+    return ofAll(out.size(), [&](unsigned i) { out[i] = value; });
   }
   std::uint64_t getCycleEstimate() const { return fillCycles<T>(out); }
 };
@@ -32,11 +57,15 @@ class Fill : public poplar::Vertex {
 template <class T>
 class Fill2d : public poplar::Vertex {
  public:
-  T in;
+  typename Filling<T>::Field in;
   OutputRows<T> out;
 
   bool compute() {
-    return ofRows(out, [&](unsigned i, unsigned j) { out[i][j] = in; });
+    for (unsigned i = 0; i < out.size(); ++i) {
+      const T value = Filling<T>::of(in, out[i]);
+      ofAll(out[i].size(), [&](unsigned j) { out[i][j] = value; });
+    }
+    return true;
   }
   std::uint64_t getCycleEstimate() const { return fillRowCycles<T>(out); }
 };

@@ -228,6 +228,48 @@ TEST(profiles_and_drawings_name_vertices_and_library_functions) {
   CHECK(added != std::string::npos);
 }
 
+TEST(programs_that_compute_give_their_compute_set) {
+  TwoTypes f;
+  Engine engine(f.graph, f.prog);
+  engine.loadAndRun(f.device);
+  engine.run(0);
+  const auto report = engine.getReport();
+  struct Visitor : pva::ProgramVisitor {
+    std::uint64_t vertices = 0, compute = 0, exchange = 0;
+    void visitOnTileExecute(const pva::OnTileExecuteProgram& program) override {
+      const auto set = program.computeset();
+      CHECK_EQ(set.name(), program.name());
+      for (const auto& each : set.vertices()) vertices += each.count();
+      compute += set.estimatedCyclesByTile().at(0);
+    }
+    void visitDoExchange(const pva::DoExchangeProgram& program) override {
+      exchange += program.estimatedCyclesByTile().at(7);
+    }
+    void visitStreamCopyBegin(const pva::StreamCopyBeginProgram&) override { CHECK(false); }
+  };
+  Visitor visitor;
+  std::uint64_t by_set = 0, cycles = 0;
+  const auto steps = report.execution().steps();
+  for (const auto& step : steps) {
+    step.program()->accept(visitor);
+    for (const auto& set : step.computeSets())
+      for (const auto& each : set.vertices()) by_set += each.count();
+    // Steps follow each other on one clock, through both runs.
+    const auto active = step.ipus()[0].activeCycles();
+    CHECK_EQ(active.cyclesFrom().min(), cycles);
+    CHECK_EQ(active.cyclesTo().max(), cycles += step.ipus()[0].cycles());
+  }
+  CHECK(visitor.vertices > 6);
+  CHECK_EQ(visitor.vertices, by_set);
+  CHECK(visitor.compute > 0 && visitor.compute + visitor.exchange <= cycles);
+  const auto second = report.execution().runs()[1].steps();
+  CHECK_EQ(second[0].ipus()[0].activeCycles().cyclesFrom().max(), cycles / 2);
+  const auto ipus = report.compilation().ipus();
+  CHECK_EQ(ipus.size(), 1U);
+  CHECK_EQ(ipus[0].tiles().size(), 8U);
+  CHECK_EQ(ipus[0].tiles()[3].id(), 3U);
+}
+
 TEST(engines_leave_reports_where_they_are_asked_to) {
   const std::string folder = "/tmp/ipujax_pva_test";
   const std::string file = folder + "/profile.pop";

@@ -13,6 +13,8 @@
 #include <popops/Fill.hpp>
 #include <popops/Zero.hpp>
 #include <poputil/TileMapping.hpp>
+#include <poputil/VertexTemplates.hpp>
+#include <sstream>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -292,5 +294,95 @@ TEST(quarters_are_filled_with_the_nearest_value) {
       std::fill(expected.begin() + 28, expected.end(), nearestTo(format, scale, -2));
       checkFloats(f.run(popops::cast(f.graph, t, FLOAT, f.prog)), expected);
     }
+  }
+}
+
+TEST(vertices_fill_quarters_of_their_tensors_metadata) {
+  for (const auto format : {Format::F143, Format::F152}) {
+    for (const int scale : {-2, 0, 3}) {
+      Fixture f(4);
+      const auto metadata = createVariableMetadataTensor(f.graph, format, scale);
+      const auto t = f.graph.addVariable(QUARTER, metadata, {3, 7});
+      f.graph.setTileMapping(t, 1);
+      const auto cs = f.graph.addComputeSet();
+      const auto one =
+          f.graph.addVertex(cs, poputil::templateVertex("popops::Fill", QUARTER), {{"out", t[0]}});
+      const auto rows = f.graph.addVertex(cs, poputil::templateVertex("popops::Fill2d", QUARTER),
+                                          {{"out", t.slice(1, 3)}});
+      f.graph.setInitialValue(one["in"], 3.3F);
+      f.graph.setInitialValue(rows["in"], -0.7F);
+      f.graph.setTileMapping(one, 1);
+      f.graph.setTileMapping(rows, 1);
+      f.prog.add(Execute(cs));
+      std::vector<float> expected(21, nearestTo(format, scale, -0.7F));
+      std::fill(expected.begin(), expected.begin() + 7, nearestTo(format, scale, 3.3F));
+      checkFloats(f.run(popops::cast(f.graph, t, FLOAT, f.prog)), expected);
+    }
+  }
+}
+
+namespace {
+
+/// Gives the metadata of all vectors that it is connected to: of one, and of two lists.
+const char* const kMetadataCodelet = R"(
+#include <poplar/QuarterFloat.hpp>
+#include <poplar/Vertex.hpp>
+using namespace poplar;
+struct Formats : Vertex {
+  Input<Vector<quarter, VectorLayout::ONE_PTR>> one;
+  Vector<Input<Vector<quarter>>> rows;
+  Input<VectorList<quarter>> list;
+  Output<Vector<unsigned>> out;
+  bool compute() {
+    out[0] = *one.getMetadata();
+    unsigned n = 1;
+    for (auto& row : rows) out[n++] = *row.getMetadata() << 8 | row[row.size() - 1].bits;
+    for (unsigned i = 0; i < list.size(); ++i)
+      out[n++] = *list[i].getMetadata() << 8 | list[i][list[i].size() - 1].bits;
+    return true;
+  }
+};
+)";
+
+}  // namespace
+
+TEST(codelets_see_the_metadata_of_each_tensor) {
+  const std::vector<QuarterMetadata> known{QuarterMetadata(Format::F143, -7),
+                                           QuarterMetadata(Format::F152, 31),
+                                           QuarterMetadata(Format::F152, -32)};
+  for (const int late : {0, 5, -20}) {
+    Fixture f(4);
+    std::istringstream source(kMetadataCodelet);
+    f.graph.addCodelets(source);
+    std::vector<Tensor> rows;
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto m =
+          createConstantMetadataTensor(f.graph, known[i].getFormat(), known[i].getScale());
+      const auto bytes = f.constant<unsigned char>({i + 1}, std::vector<unsigned char>(i + 1, i));
+      rows.push_back(f.graph.clone(QUARTER, m, bytes));
+      f.prog.add(Copy(bytes, rows.back().reinterpret(UNSIGNED_CHAR)));
+    }
+    // Set when the program runs, by what is a variable until then.
+    const auto scale = f.constant<int>({}, {late});
+    const auto m = createVariableMetadataTensor(f.graph, Format::F143, scale, f.prog);
+    const auto set = f.graph.addVariable(QUARTER, m, {2, 4});
+    const auto plain = f.constant<unsigned char>({3}, {4, 5, 6});
+    f.graph.setTileMapping(set, 1);
+    const auto out = f.graph.addVariable(UNSIGNED_INT, {6});
+    f.graph.setTileMapping(out, 2);
+    f.prog.add(Copy(f.constant<unsigned char>({8}, {0, 0, 0, 8, 0, 0, 0, 9}).reshape({2, 4}),
+                    set.reinterpret(UNSIGNED_CHAR)));
+    const auto cs = f.graph.addComputeSet();
+    const auto v = f.graph.addVertex(cs, "Formats", {{"one", plain}, {"list", set}, {"out", out}});
+    f.graph.connect(v["rows"], rows);
+    f.graph.setTileMapping(v, 2);
+    f.prog.add(Execute(cs));
+    std::vector<float> expected{0x80};  // bytes that no tensor gives metadata: F143 and scale 0
+    for (std::size_t i = 0; i < known.size(); ++i)
+      expected.push_back(static_cast<float>(known[i].getBinary() << 8 | i));
+    for (const int last : {8, 9})
+      expected.push_back(
+          static_cast<float>(QuarterMetadata(Format::F143, late).getBinary() << 8 | last));
+    checkFloats(f.run(popops::cast(f.graph, out, FLOAT, f.prog)), expected);
   }
 }

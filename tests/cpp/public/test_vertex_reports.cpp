@@ -183,10 +183,14 @@ struct Codelets : Fixture {
     if (state > 0) graph.setFieldSize(v["state"], state);
     graph.setTileMapping(v, tile);
   }
-  /// Code and data of each type, and the state of the fullest tile.
-  std::map<std::string, std::vector<std::uint64_t>> bytes(unsigned runs = 1) {
+  /// Code and data of each type, and the state of the fullest tile; `sets` run `runs` times each.
+  std::map<std::string, std::vector<std::uint64_t>> bytes(
+      unsigned runs = 1, const std::vector<ComputeSet>& sets = {}) {
     prog = Sequence();
-    for (unsigned i = 0; i < runs; ++i) prog.add(Execute(cs));
+    for (unsigned i = 0; i < runs; ++i) {
+      if (sets.empty()) prog.add(Execute(cs));
+      for (const ComputeSet& each : sets) prog.add(Execute(each));
+    }
     const Engine engine(graph, prog);
     const auto profile = engine.getGraphProfile();
     const auto& memory = profile["memory"]["byVertexType"];
@@ -195,7 +199,8 @@ struct Codelets : Fixture {
     for (std::size_t i = 0; i < names.size(); ++i)
       all[names[i].asString()] = {memory["codeBytes"][i].asUint(),
                                   memory["vertexDataBytes"][i].asUint()};
-    all["fullest"] = {profile["memory"]["vertexStateBytes"].asUint()};
+    all["fullest"] = {profile["memory"]["vertexStateBytes"].asUint(),
+                      profile["memory"]["ipus"][0]["fullestTile"]["vertexCode"].asUint()};
     return all;
   }
 };
@@ -223,4 +228,22 @@ TEST(codelets_of_users_have_the_state_of_each_vertex_and_their_code_once_on_a_ti
   CHECK_EQ(on_two["Wide"][1], on_one["Wide"][1]);
   CHECK_EQ(on_two["Wide"][0], 2 * on_one["Wide"][0]);
   CHECK_EQ(on_two["Narrow"][0], on_one["Narrow"][0]);
+}
+
+TEST(a_vertex_has_its_state_once_however_often_its_compute_set_runs) {
+  for (const unsigned tiles : {1U, 2U}) {
+    Codelets c;
+    std::vector<ComputeSet> sets;
+    for (unsigned i = 0; i < 3; ++i) {
+      sets.push_back(c.cs = c.graph.addComputeSet("set " + std::to_string(i)));
+      c.add("Wide", i % tiles, 10 + i);
+      if (i == 1) c.add("Narrow", 0);
+    }
+    auto once = c.bytes(1, sets);
+    for (const unsigned runs : {2U, 5U}) CHECK(c.bytes(runs, sets) == once);
+    // Sets that share a tile add up there, and their types have their code once.
+    const std::uint64_t elsewhere = tiles == 1 ? 0 : once["Wide"][1] / 3;
+    CHECK_EQ(once["fullest"][0], once["Wide"][1] + once["Narrow"][1] - elsewhere);
+    CHECK_EQ(once["fullest"][1], once["Wide"][0] / tiles + once["Narrow"][0]);
+  }
 }
