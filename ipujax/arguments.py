@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +15,12 @@ from ipujax.errors import ConfigError
 
 jax_compat.hide_frames(__file__)
 
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 Arrays = TypeVar("Arrays", bound=NamedTuple)
+
+
+#: Sizes, counts and axes are int32 on an IPU.
+LARGEST_INT32 = 2**31 - 1
 
 
 def whole_number(value: Any) -> int | None:
@@ -27,14 +33,73 @@ def whole_number(value: Any) -> int | None:
         return None
 
 
+def count(where: str, name: str, value: Any, least: int = 1) -> int:
+    """A whole number that int32 holds.
+
+    Raises:
+        ConfigError: it is none, or below `least`.
+    """
+    number = whole_number(value)
+    if number is None or not least <= number <= LARGEST_INT32:
+        bound = (
+            "at most 2**31 - 1" if number is not None and number > least else f"at least {least}"
+        )
+        raise ConfigError(
+            f"[{where}] needs {name} to be a whole number of {bound}; got {value!r}. Pass such a "
+            "number."
+        )
+    return number
+
+
+def flag(where: str, name: str, value: Any) -> bool:
+    """A bool of Python, NumPy or JAX, or 0 or 1, as Python's.
+
+    Raises:
+        ConfigError: it is neither, such as a text, an array or what is traced.
+    """
+    if not isinstance(value, jax.core.Tracer):
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        if isinstance(value, np.ndarray | jax.Array) and not value.ndim and value.dtype == bool:
+            return bool(value)
+        number = whole_number(value)
+        if number in (0, 1):
+            return bool(number)
+    raise ConfigError(
+        f"[{where}] needs {name} to be True or False; got {value!r}. Pass one of these."
+    )
+
+
 def real_number(value: Any) -> float:
-    """A number of Python, NumPy or JAX as Python's; NaN for all else, also for a traced one."""
-    if isinstance(value, str | bytes):
+    """A number of Python, NumPy or JAX as Python's; NaN for all else, also for a traced one.
+
+    What is beyond float32 is an infinity, as it would be on an IPU, unless JAX has 64 bits.
+    """
+    if isinstance(value, str | bytes | bool | np.bool_):
         return float("nan")
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
+    is_float32 = abs(number) <= _LARGEST_FLOAT32 or jax.config.jax_enable_x64
+    return number if is_float32 or math.isnan(number) else math.copysign(math.inf, number)
+
+
+def rate_of(where: str, learning_rate: Any) -> jax.Array:
+    """A learning rate as float32 []; None is 0, and what is traced is what it will be.
+
+    Raises:
+        ConfigError: it is known to be negative, infinite or no number.
+    """
+    if isinstance(learning_rate, jax.core.Tracer) and not learning_rate.ndim:
+        return learning_rate.astype(jnp.float32)
+    rate = 0.0 if learning_rate is None else real_number(learning_rate)
+    if not 0 <= rate < math.inf:
+        raise ConfigError(
+            f"[{where}] needs learning_rate to be a finite number of at least 0; got "
+            f"{learning_rate!r}. Pass such a number."
+        )
+    return jnp.float32(rate)
 
 
 def dimension(axis: Any, rank: int) -> int | None:
@@ -51,19 +116,52 @@ def dtype_name(dtype: Any) -> str:
         return repr(dtype)
 
 
+def check_dtype(where: str, name: str, dtype: Any, kind: Any = jnp.floating) -> None:
+    """Refuses what is neither None nor a dtype of this kind that JAX has."""
+    if dtype is None:
+        return
+    try:
+        given = jnp.dtype(dtype)
+    except (TypeError, ValueError):
+        given = np.dtype(object)
+    exists = given == jax.dtypes.canonicalize_dtype(given)
+    if not exists or not jnp.issubdtype(given, kind):
+        raise ConfigError(
+            f"[{where}] needs {name} to be a floating-point dtype or None; got {dtype!r}"
+            f"{'' if exists else ', which needs jax_enable_x64'}. Pass one, such as jnp.float32."
+        )
+
+
 def array(where: str, name: str, value: Any) -> jax.Array:
     """The value as an array of JAX.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is none, or has integers that JAX would wrap around to 32 bits.
     """
     try:
-        return jnp.asarray(value)
+        made = jnp.asarray(value)
+        _check_not_wrapped(where, name, value, made.dtype)
+        return made
     except (TypeError, ValueError, OverflowError) as error:
         raise ConfigError(
             f"[{where}] needs {name} to be an array of numbers; got {type(value).__name__}: "
             f"{str(error).splitlines()[0].rstrip('.')}. Pass an array."
         ) from None
+
+
+def _check_not_wrapped(where: str, name: str, value: Any, dtype: Any) -> None:
+    """Refuses integers of NumPy's 64 bits that are not those of their 32 bits."""
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "iu":
+        return
+    if value.dtype.itemsize <= dtype.itemsize or not value.size:
+        return
+    ends = np.iinfo(dtype)
+    low, high = int(value.min()), int(value.max())
+    if low < ends.min or high > ends.max:
+        raise ConfigError(
+            f"[{where}] needs {name} of integers from {ends.min} to {ends.max}, JAX's {dtype}; got "
+            f"{low if low < ends.min else high}. Pass smaller ones, or set jax_enable_x64."
+        )
 
 
 def floats(where: str, name: str, value: Any) -> jax.Array:
@@ -78,6 +176,36 @@ def floats(where: str, name: str, value: Any) -> jax.Array:
             f"[{where}] needs {name} of a float dtype; got {made.dtype}. Cast it to float32."
         )
     return made
+
+
+def known_outside(values: jax.Array | np.ndarray, low: int, high: int) -> int | None:
+    """One of the integers that is below low or above high, as far as tracing knows them."""
+    if isinstance(values, jax.core.Tracer):
+        return None
+    known = np.asarray(values)
+    wrong = known[(known < low) | (known > high)]
+    return int(wrong[0]) if wrong.size else None
+
+
+def as_int32(indices: jax.Array) -> jax.Array:
+    """The indices as int32; those that do not fit become its largest or smallest number."""
+    if jnp.iinfo(indices.dtype).bits < 32 or indices.dtype == jnp.int32:
+        return indices.astype(jnp.int32)
+    ends = jnp.iinfo(jnp.int32)
+    least = max(int(ends.min), int(jnp.iinfo(indices.dtype).min))
+    return jnp.clip(indices, least, ends.max).astype(jnp.int32)
+
+
+def check_real(where: str, name: str, value: jax.Array) -> None:
+    """Refuses complex numbers and flags, of which a cast to floats would make others.
+
+    Raises:
+        ConfigError: the value is of them.
+    """
+    if not (jnp.issubdtype(value.dtype, jnp.floating) or jnp.issubdtype(value.dtype, jnp.integer)):
+        raise ConfigError(
+            f"[{where}] needs {name} of real numbers; got {value.dtype}. Cast it to float32."
+        )
 
 
 def arrays(where: str, name: str, kind: type[Arrays], values: Any) -> Arrays:

@@ -329,7 +329,7 @@ def check_choice(
     where: str, name: str, value: object, choices: Sequence[str], error: type[IpuError]
 ) -> None:
     """Refuses a value that is not one of `choices`."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise error(
             f"[{where}] needs {name} to be one of {', '.join(choices)}; got {value!r}. "
             "Use one of these."

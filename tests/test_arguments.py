@@ -219,11 +219,21 @@ def test_seeds(name: str):
 
 def test_identifiers_beyond_int32_are_clipped():
     large = np.array([2**32 - 1], np.uint32)
-    same(ops.embedding_lookup(TABLE, large), TABLE[-1:])
+    same(jax.jit(lambda ids: ops.embedding_lookup(TABLE, ids))(large), TABLE[-1:])
+    lengths = np.array([2**32 - 1, 2, 0, 0], np.uint32)
+    ends = jax.jit(lambda lengths: nn.dynamic_gru(X, lengths, GRU))(lengths)
+    same(ends, nn.dynamic_gru(X, [3, 2, 0, 0], GRU))
     found = jax.jit(lambda labels: ops.log_uniform_candidate_sampler(0, labels, 2, True, 5))(large)
     assert float(found.true_expected_count[0]) < float(
         ops.log_uniform_candidate_sampler(0, [0], 2, True, 5).true_expected_count[0]
     )
+
+
+def test_seeds_and_masked_labels_of_64_bits():
+    drawn = ops.random_uniform((4,), seed=np.array([0, 2**32 - 1], np.uint32))
+    same(ops.random_uniform((4,), seed=np.array([0, 2**32 - 1])), drawn)
+    labels = np.array([1, 2, nn.MASKED_LABEL, 3])
+    assert nn.cross_entropy(X[0], labels).tolist()[2] == 0
 
 
 def test_traced_numbers_are_no_numbers():

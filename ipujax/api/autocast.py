@@ -14,6 +14,7 @@ from ipujax import jax_compat
 from ipujax.api.autocasting import Caster, is_inside, scope
 from ipujax.api.cast_policy import CastPolicy
 from ipujax.api.float_casts import cast
+from ipujax.arguments import flag
 from ipujax.errors import ConfigError
 
 jax_compat.hide_frames(__file__)
@@ -87,12 +88,12 @@ def autocast(
             f"[ipu.autocast] needs an ipu.CastPolicy; got {policy!r}. Pass policy=ipu.CastPolicy("
             "fp16=[...], fp32=[...])."
         )
-    if results not in ("original", "computed"):
+    if not isinstance(results, str) or results not in ("original", "computed"):
         raise ConfigError(
             f'[ipu.autocast] needs results="original" or "computed"; got {results!r}. Use one of '
             "them."
         )
-    made = Scope(policy if enabled else None, results)
+    made = Scope(policy if flag("ipu.autocast", "enabled", enabled) else None, results)
     if fun is None:
         return made
     if not callable(fun):

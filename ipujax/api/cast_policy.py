@@ -111,7 +111,7 @@ class CastPolicy:
         for name, default in DEFAULTS.items():
             rest = tuple(operation for operation in default if operation not in named)
             object.__setattr__(self, name, given.get(name, rest))
-        if self.mixed not in ("half", "float"):
+        if not isinstance(self.mixed, str) or self.mixed not in ("half", "float"):
             raise ConfigError(
                 f'[ipu.CastPolicy] needs mixed="half" or "float"; got {self.mixed!r}. Use one of '
                 "them."
@@ -123,10 +123,11 @@ class CastPolicy:
 
 
 def _names(where: str, operations: Iterable[Operation]) -> tuple[str, ...]:
-    if isinstance(operations, str):
+    if isinstance(operations, str) or not isinstance(operations, Iterable):
+        advice = f"Pass [{operations!r}]." if isinstance(operations, str) else "Pass a list."
         raise ConfigError(
-            f"[ipu.CastPolicy] needs {where} to be a list of operations; got {operations!r}. Pass "
-            f"[{operations!r}]."
+            f"[ipu.CastPolicy] needs {where} to be a list of operations; got {operations!r}. "
+            f"{advice}"
         )
     return tuple(dict.fromkeys(_name(where, operation) for operation in operations))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,17 @@ import numpy as np
 
 from ipujax.api.host_table_calls import Options, together
 from ipujax.api.host_table_rows import begin_ahead, hand_in, lookup_rows
-from ipujax.arguments import whole_number
+from ipujax.api.replicas import resolve_axis
+from ipujax.arguments import (
+    LARGEST_INT32,
+    array,
+    dtype_name,
+    flag,
+    floats,
+    rate_of,
+    real_number,
+    whole_number,
+)
 from ipujax.errors import ConfigError, check_choice
 from ipujax.host_table import files, mapped
 from ipujax.host_table.sgd import HostEmbeddingSGD
@@ -70,7 +81,7 @@ class HostEmbedding:
         rewind_steps: int = 0,
     ):
         num_kept = whole_number(rewind_steps)
-        if num_kept is None or num_kept < 0:
+        if num_kept is None or not 0 <= num_kept <= LARGEST_INT32:
             raise ConfigError(
                 f"[{WHERE}] needs rewind_steps of at least 0; got {rewind_steps!r}. Pass the "
                 "number of steps that one program runs."
@@ -82,7 +93,7 @@ class HostEmbedding:
                 f"[{WHERE}] needs a HostEmbeddingSGD or None as the optimizer; got "
                 f"{type(optimizer).__name__}. Pass ipu.HostEmbeddingSGD(learning_rate)."
             )
-        rows = table if isinstance(table, np.ndarray) else np.asarray(table)
+        rows = table if isinstance(table, np.ndarray) else _rows_of(table)
         _check_table(rows.shape, rows.dtype)
         if not (rows.flags.writeable and rows.flags.c_contiguous):
             rows = np.array(rows, order="C")
@@ -120,9 +131,15 @@ class HostEmbedding:
             >>> table.shape, table.dtype
             ((100, 8), dtype('float32'))
         """
-        _check_table(tuple(shape), np.dtype(dtype))
-        path = None if file is None else Path(file)
-        rows = mapped.new_rows((int(shape[0]), int(shape[1])), np.dtype(dtype), path)
+        sizes, kind = _checked_sizes(shape), _checked_dtype(dtype)
+        _check_table(sizes, kind)
+        if initializer is not None and not callable(initializer):
+            raise ConfigError(
+                f"[{WHERE}.create] needs initializer to be a function of the first row and the "
+                f"number of rows; got {initializer!r}. Pass one that returns these rows."
+            )
+        path = None if file is None else _path("create", "file", file)
+        rows = mapped.new_rows((sizes[0], sizes[1]), kind, path)
         try:
             if initializer is not None:
                 mapped.fill(rows, initializer)
@@ -188,7 +205,7 @@ class HostEmbedding:
         """
         options = self._options("lookup", clip_indices, axis_name, learning_rate)
         flat, rebuild = together(f"{WHERE}.lookup", indices)
-        rate = jnp.float32(0 if learning_rate is None else learning_rate)
+        rate = rate_of(f"{WHERE}.lookup", learning_rate)
         return rebuild(lookup_rows(options, _number(token), rate, flat))
 
     def update(
@@ -226,14 +243,14 @@ class HostEmbedding:
         options = self._options("update", clip_indices, axis_name, learning_rate)
         flat, _ = together(f"{WHERE}.update", indices)
         wanted = [(*np.shape(x), self.shape[1]) for x in jax.tree.leaves(indices)]
-        values = [jnp.asarray(x) for x in jax.tree.leaves(gradients)]
+        values = [floats(f"{WHERE}.update", "gradients", x) for x in jax.tree.leaves(gradients)]
         if [x.shape for x in values] != wanted:
             raise ConfigError(
                 f"[{WHERE}.update] needs gradients of shapes {wanted}; got "
                 f"{[x.shape for x in values]}. Pass the gradient of the rows of these indices."
             )
         rows = jnp.concatenate([x.reshape(-1, self.shape[1]) for x in values])
-        rate = jnp.float32(0 if learning_rate is None else learning_rate)
+        rate = rate_of(f"{WHERE}.update", learning_rate)
         return _number(token) + hand_in(options, _number(token), rate, flat, rows)
 
     def lookup_ahead(
@@ -264,7 +281,13 @@ class HostEmbedding:
         Raises:
             CallbackError: the token is not of the table as it is.
         """
-        self._table.settle("read", float(token))
+        for name, row in (("start", start), ("stop", stop)):
+            if row is not None and whole_number(row) is None:
+                raise ConfigError(
+                    f"[{WHERE}.read] needs {name} to be the number of a row; got {row!r}. Pass an "
+                    "integer."
+                )
+        self._table.settle("read", _known_number("read", token))
         with self._table.lock.reading():
             return np.array(self._table.rows[start:stop])
 
@@ -292,7 +315,9 @@ class HostEmbedding:
             >>> float(table.read(table.rewind(old))[1, 0])
             0.0
         """
-        return jnp.float32(self._table.rewind(None if token is None else float(token)))
+        return jnp.float32(
+            self._table.rewind(None if token is None else _known_number("rewind", token))
+        )
 
     def save(self, token: Any, path: str | Path) -> None:
         """Saves the table with what is accumulated; the file is replaced in one step.
@@ -304,8 +329,8 @@ class HostEmbedding:
             ConfigError: another process is saving to this path.
             OSError: the file cannot be written.
         """
-        self._table.settle("save", float(token))
-        files.save(self._table, Path(path))
+        self._table.settle("save", _known_number("save", token))
+        files.save(self._table, _path("save", "path", path))
 
     def restore(self, path: str | Path) -> jax.Array:
         """Replaces the rows by saved ones of the same shape and dtype; returns the new token.
@@ -316,7 +341,7 @@ class HostEmbedding:
             ConfigError: the file is damaged, no saved table, or of another shape or dtype.
             OSError: the file cannot be read.
         """
-        with files.opened(Path(path)) as (file, header):
+        with files.opened(_path("restore", "path", path)) as (file, header):
             found = (header.rows, header.columns)
             if found != self.shape or header.dtype != self.dtype.name:
                 raise ConfigError(
@@ -344,7 +369,7 @@ class HostEmbedding:
         Raises:
             ConfigError, OSError: as `restore` and `create`.
         """
-        with files.opened(Path(path)) as (opened, header):
+        with files.opened(_path("load", "path", path)) as (opened, header):
             _check_steps(header, optimizer)
             made = cls.create(
                 (header.rows, header.columns),
@@ -367,8 +392,8 @@ class HostEmbedding:
             self.shape[1],
             self.dtype,
             self._table.optimizer is not None,
-            bool(clip),
-            axis_name,
+            flag(f"{WHERE}.{where}", "clip_indices", clip),
+            None if axis_name is None else resolve_axis(f"{WHERE}.{where}", axis_name),
             self.partition_strategy if axis_name is not None else None,
             learning_rate is not None,
         )
@@ -384,13 +409,58 @@ def _check_steps(header: files.Header, optimizer: HostEmbeddingSGD | None) -> No
 
 
 def _number(token: Any) -> jax.Array:
-    number = jnp.asarray(token)
+    number = array(WHERE, "token", token)
     if number.shape or number.dtype != jnp.float32:
         raise ConfigError(
             f"[{WHERE}] needs a token float32 []; got {number.dtype} {list(number.shape)}. Pass "
             "what HostEmbedding.token or the last step returned."
         )
     return number
+
+
+def _known_number(where: str, token: Any) -> float:
+    number = real_number(token)
+    if math.isnan(number):
+        raise ConfigError(
+            f"[{WHERE}.{where}] needs a token float32 []; got {token!r}. Pass what "
+            "HostEmbedding.token or the last step returned."
+        )
+    return number
+
+
+def _path(where: str, name: str, path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise ConfigError(
+            f"[{WHERE}.{where}] needs {name} to be a path; got {path!r}. Pass a text or a "
+            "pathlib.Path."
+        ) from None
+
+
+def _rows_of(table: Any) -> np.ndarray:
+    return np.asarray(array(WHERE, "table", table))
+
+
+def _checked_sizes(shape: Any) -> tuple[int, ...]:
+    is_sequence = isinstance(shape, list | tuple) or (isinstance(shape, np.ndarray) and shape.ndim)
+    given = tuple(shape) if is_sequence else (shape,)
+    sizes = [whole_number(size) for size in given]
+    if len(sizes) != 2 or any(size is None for size in sizes):
+        raise ConfigError(
+            f"[{WHERE}.create] needs shape to be (rows, columns); got {shape!r}. Pass two integers."
+        )
+    return tuple(size for size in sizes if size is not None)
+
+
+def _checked_dtype(dtype: Any) -> np.dtype:
+    name = dtype_name(dtype)
+    if name not in files.DTYPES:
+        raise ConfigError(
+            f"[{WHERE}.create] needs dtype to be one of {', '.join(files.DTYPES)}; got {name}. Use "
+            "one of these."
+        )
+    return np.dtype(dtype)
 
 
 def _check_table(shape: tuple[int, ...], dtype: np.dtype) -> None:

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ipujax.arguments import array as as_array
+from ipujax.arguments import as_int32
 from ipujax.errors import CallbackError, ConfigError, ReplicationError
 from ipujax.host_table.table import HostTable, Part
 
@@ -128,15 +130,6 @@ def spread(options: Options) -> tuple[int, int, jax.Array]:
     return options.columns // count, count, replica
 
 
-def as_int32(indices: jax.Array) -> jax.Array:
-    """The indices as int32; those that do not fit become its largest or smallest number."""
-    if jnp.iinfo(indices.dtype).bits < 32 or indices.dtype == jnp.int32:
-        return indices.astype(jnp.int32)
-    ends = jnp.iinfo(jnp.int32)
-    least = max(int(ends.min), int(jnp.iinfo(indices.dtype).min))
-    return jnp.clip(indices, least, ends.max).astype(jnp.int32)
-
-
 def _flat(array: jax.Array) -> jax.Array:
     """[n]. Of what is not traced not by ravel(), a jitted function: inside of jax.grad each call of
     one leaves an entry in JAX."""
@@ -147,7 +140,7 @@ def _flat(array: jax.Array) -> jax.Array:
 def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
     """All indices as one array [n], and what gives rows [n, columns] their shapes."""
     leaves, tree = jax.tree.flatten(indices)
-    arrays = [jnp.asarray(leaf) for leaf in leaves]
+    arrays = [as_array(where, "indices", leaf) for leaf in leaves]
     for array in arrays:
         if not jnp.issubdtype(array.dtype, jnp.integer):
             raise ConfigError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
     """
     mapped = jax_compat.mapped_axes()
     if axis_name is not None:
-        unknown = [name for name in _names(axis_name) if name not in mapped]
+        named = list(mapped)  # names that cannot be hashed are unknown, too
+        unknown = [name for name in _names(axis_name) if not _is_among(name, named)]
         if unknown:
             raise ReplicationError(
                 f"[{where}] needs the name of a mapped axis; got {axis_name!r} where "
@@ -70,6 +71,10 @@ def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
             f"{_listed(candidates)}. Pass axis_name={candidates[0]!r}, or a tuple of names."
         )
     return candidates[0]
+
+
+def _is_among(name: Any, names: Sequence[Hashable]) -> bool:
+    return isinstance(name, Hashable) and name in names
 
 
 def _listed(names: Any) -> str:
@@ -117,7 +122,7 @@ def resolve(
     """
     axis_name = resolve_axis(where, axis_name)
     num_replicas = lax.axis_size(axis_name)
-    if replica_group_size is None or replica_group_size == num_replicas:
+    if replica_group_size is None or whole_number(replica_group_size) == num_replicas:
         return Replicas(axis_name, num_replicas, None)
     size = check_group_size(where, "replica_group_size", replica_group_size, num_replicas)
     starts = range(0, num_replicas, size)

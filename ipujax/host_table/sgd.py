@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipujax.arguments import whole_number
+from ipujax.arguments import LARGEST_INT32, whole_number
 from ipujax.errors import CallbackError, ConfigError
 
 #: Runs of equal ids up to this length are added up together, longer ones each for itself.
@@ -51,7 +51,7 @@ class HostEmbeddingSGD:
             if reason:
                 raise ConfigError(reason)
         factor = whole_number(self.accumulation_factor)
-        if factor is None or factor < 1:
+        if factor is None or not 1 <= factor <= LARGEST_INT32:
             raise ConfigError(
                 "[HostEmbeddingSGD] needs an accumulation_factor of at least 1; got "
                 f"{self.accumulation_factor!r}. Pass a number of steps."
@@ -75,7 +75,7 @@ def checked_rate(rate: object) -> float:
 def _wrong(rate: object) -> str:
     try:
         number = float(rate)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if math.isfinite(number) and number >= 0 and not isinstance(rate, (bool, str)):
         return ""

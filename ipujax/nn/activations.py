@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax import jax_compat
-from ipujax.arguments import floats, real_number
+from ipujax.arguments import flag, floats, real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -34,7 +34,8 @@ def gelu(x: Any, *, approximate: bool = True) -> jax.Array:
         >>> print(ipu.nn.gelu(jnp.array([-1.0, 0.0, 1.0])).round(3))
         [-0.159  0.     0.841]
     """
-    return jax.nn.gelu(floats("nn.gelu", "x", x), approximate=approximate)
+    x = floats("nn.gelu", "x", x)
+    return jax.nn.gelu(x, approximate=flag("nn.gelu", "approximate", approximate))
 
 
 def hard_sigmoid(x: Any) -> jax.Array:

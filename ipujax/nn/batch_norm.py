@@ -12,7 +12,16 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.api.collectives import cross_replica_mean
 from ipujax.api.replicas import AxisName, resolve
-from ipujax.arguments import array, dimension, floats, real_number, whole_number
+from ipujax.arguments import (
+    array,
+    check_real,
+    count,
+    dimension,
+    flag,
+    floats,
+    real_number,
+    whole_number,
+)
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.nn.group_norm import is_stable, wide
@@ -83,12 +92,7 @@ def batch_norm_init(channels: int) -> BatchNormState:
         >>> ipu.nn.batch_norm_init(2).variance.tolist()
         [1.0, 1.0]
     """
-    number = whole_number(channels)
-    if number is None or number < 0:
-        raise ConfigError(
-            f"[nn.batch_norm_init] needs a number of channels of at least 0; got {channels!r}. "
-            "Pass the size of x along its channels."
-        )
+    number = count("nn.batch_norm_init", "channels", channels, 0)
     return BatchNormState(jnp.zeros(number, jnp.float32), jnp.ones(number, jnp.float32))
 
 
@@ -150,18 +154,21 @@ def batch_norm(
     given = {name: vector for name, vector in vectors.items() if vector is not None}
     affine = [vector.astype(x.dtype) for vector in _of_channels(x.shape[axis], given)]
     replicas = 1
-    size = _group_size(replica_group_size)
-    if size != 1:
-        replicas = resolve("nn.batch_norm", axis_name, size).size
+    group_size = _group_size(replica_group_size)
+    is_alone = whole_number(group_size) == 1
+    if not is_alone:
+        replicas = resolve("nn.batch_norm", axis_name, group_size).size
 
     def over_replicas(values: Any) -> Any:
-        return values if size == 1 else cross_replica_mean(values, size, axis_name=axis_name)
+        if is_alone:
+            return values
+        return cross_replica_mean(values, group_size, axis_name=axis_name)
 
-    if training and x.size:
-        stable = is_stable(use_stable_statistics)
-        count = replicas * (x.size // x.shape[axis])
+    if flag("nn.batch_norm", "training", training) and x.size:
+        stable = is_stable("nn.batch_norm", use_stable_statistics)
+        size = replicas * (x.size // x.shape[axis])
         mean, variance = _statistics(x, axis, stable, over_replicas)
-        state = _moved(state, mean, variance * (count / max(count - 1, 1)), momentum)
+        state = _moved(state, mean, variance * (size / max(size - 1, 1)), momentum)
     else:
         mean, variance = state
     inverse = lax.rsqrt(variance + epsilon)
@@ -171,7 +178,7 @@ def batch_norm(
 
 
 def _group_size(given: int | Literal["option"] | None) -> int | None:
-    if given == "option":
+    if isinstance(given, str) and given == "option":
         return from_environment().norms.batch_norm_replica_group_size
     return given
 
@@ -231,4 +238,5 @@ def _of_channels(channels: int, vectors: dict[str, Any]) -> list[jax.Array]:
                 f"[nn.batch_norm] needs {name} of shape {(channels,)}; got {made.shape}. "
                 "Pass one value for each channel."
             )
+        check_real("nn.batch_norm", name, made)
     return list(arrays.values())

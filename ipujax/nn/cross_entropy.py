@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipujax import jax_compat
-from ipujax.arguments import array, real_number
+from ipujax.arguments import LARGEST_INT32, array, real_number
 from ipujax.errors import ConfigError
 from ipujax.nn.softmax import log_softmax
 
@@ -45,6 +45,8 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
         >>> print(ipu.nn.cross_entropy(logits, jnp.array([0, 1])).round(3))
         [0.127 0.693]
     """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        labels = labels.clip(-1, LARGEST_INT32)  # those of 64 bits that are out of range stay so
     logits, labels = (
         array("nn.cross_entropy", name, given)
         for name, given in (("logits", logits), ("labels", labels))
@@ -99,7 +101,8 @@ def _check(logits: jax.Array, labels: jax.Array, loss_scale: Any) -> None:
             f"{labels.dtype}{list(labels.shape)}. Pass one class number for each row of logits."
         )
     is_known = not isinstance(loss_scale, jax.core.Tracer)
-    if np.ndim(loss_scale) or (is_known and not 0 < real_number(loss_scale) < math.inf):
+    has_rank = isinstance(loss_scale, list | tuple) or np.ndim(loss_scale)
+    if has_rank or (is_known and not 0 < real_number(loss_scale) < math.inf):
         raise ConfigError(
             f"[nn.cross_entropy] needs a finite scalar loss_scale above 0; got {loss_scale}. "
             "Use 1 for no scaling."

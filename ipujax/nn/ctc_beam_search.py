@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import whole_number
+from ipujax.arguments import LARGEST_INT32, whole_number
 from ipujax.errors import ConfigError
 from ipujax.nn.ctc_loss import check_data, length_of
 from ipujax.ops.definition import Op
@@ -102,12 +102,12 @@ def ctc_beam_search_decoder_with_log_probs(
 def _decode(
     where: str, data: Any, lengths: Any, width: Any, paths: Any, blank_index: Any, are_logits: bool
 ) -> CTCPaths:
-    data, blank = check_data(where, data, blank_index)
+    data, blank = check_data(where, "logits" if are_logits else "log_probs", data, blank_index)
     num_beams, num_paths = whole_number(width), whole_number(paths)
-    if num_beams is None or num_paths is None or not 1 <= num_paths <= num_beams:
+    if num_beams is None or num_paths is None or not 1 <= num_paths <= num_beams <= LARGEST_INT32:
         raise ConfigError(
-            f"[{where}] needs 1 or more top_paths, and a beam_width not below them; got "
-            f"top_paths={paths} and beam_width={width}. Use a wider beam."
+            f"[{where}] needs 1 or more top_paths, and a beam_width not below them, at most "
+            f"2**31 - 1; got top_paths={paths} and beam_width={width}. Use another beam."
         )
     steps, batch, _ = data.shape
     limits = length_of(where, "data_lengths", lengths, batch, steps)

@@ -13,7 +13,7 @@ from jax.interpreters import ad
 
 from ipujax import jax_compat
 from ipujax.arguments import array as as_array
-from ipujax.arguments import dimension
+from ipujax.arguments import as_int32, dimension, known_outside
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -100,7 +100,7 @@ def _loss(
     blank_index: int,
     are_logits: bool,
 ) -> jax.Array:
-    data, blank = check_data(where, data, blank_index)
+    data, blank = check_data(where, "logits" if are_logits else "log_probs", data, blank_index)
     steps, batch, classes = data.shape
     labels = _integers(where, "labels", labels, (batch, None), (None, None))
     most = labels.shape[1]
@@ -117,16 +117,16 @@ def _loss(
     return jnp.where(is_wrong, jnp.asarray(jnp.inf, losses.dtype), losses)
 
 
-def check_data(where: str, data: Any, blank_index: Any) -> tuple[jax.Array, int]:
+def check_data(where: str, name: str, data: Any, blank_index: Any) -> tuple[jax.Array, int]:
     """The data [time, batch, classes], and the blank as one of its classes.
 
     Raises:
         ConfigError: data of another rank or dtype, or a blank that is no class.
     """
-    data = as_array(where, "data", data)
+    data = as_array(where, name, data)
     if data.ndim != 3 or data.dtype.name not in _DTYPES:
         raise ConfigError(
-            f"[{where}] needs data [time, batch, classes] of {', '.join(_DTYPES)}; got "
+            f"[{where}] needs {name} [time, batch, classes] of {', '.join(_DTYPES)}; got "
             f"{data.dtype.name} {list(data.shape)}. Move time to the first dimension."
         )
     classes = data.shape[2]
@@ -169,15 +169,14 @@ def _integers(
             f"{list(array.shape)}. Pass one row for each sequence."
         )
     low, high = bounds
-    if low is not None and high is not None and not isinstance(array, jax.core.Tracer):
-        found = np.asarray(array)
-        outside = found[(found < low) | (found > high)]
-        if outside.size:
+    if low is not None and high is not None:
+        outside = known_outside(array, low, high)
+        if outside is not None:
             raise ConfigError(
-                f"[{where}] needs {name} from {low} to {high}; got {outside[0]}. "
+                f"[{where}] needs {name} from {low} to {high}; got {outside}. "
                 "Use lengths of the data."
             )
-    return array.astype(jnp.int32)
+    return as_int32(array)
 
 
 def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int) -> None:

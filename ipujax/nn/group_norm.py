@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, floats, real_number, whole_number
+from ipujax.arguments import array, check_real, flag, floats, real_number, whole_number
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -161,11 +161,11 @@ GROUP_NORM = Op(
 )
 
 
-def is_stable(use_stable_statistics: bool | None) -> bool:
+def is_stable(where: str, use_stable_statistics: bool | None) -> bool:
     """What a norm does, given its argument: None is the option in force."""
     if use_stable_statistics is None:
         return from_environment().norms.use_stable_statistics
-    return bool(use_stable_statistics)
+    return flag(where, "use_stable_statistics", use_stable_statistics)
 
 
 def group_norm(
@@ -211,8 +211,8 @@ def group_norm(
         [[-1.21 -0.73]
          [ 0.73  1.21]]
     """
-    x = _checked("group_norm", x, epsilon)
-    axis = _axis("group_norm", x, channels_axis)
+    strided = flag("nn.group_norm", "strided_channel_grouping", strided_channel_grouping)
+    x, axis = _batch_of_channels("group_norm", x, channels_axis, epsilon)
     channels = x.shape[axis]
     number = whole_number(groups)
     if number is None or number < 1 or channels % number:
@@ -220,16 +220,8 @@ def group_norm(
             f"[nn.group_norm] needs groups that divide the {channels} channels; got "
             f"groups={groups}. Use a divisor of {channels}."
         )
-    y = _normalise(
-        "group_norm",
-        x.reshape(x.shape[0], math.prod(x.shape[1:axis]), channels, math.prod(x.shape[axis + 1 :])),
-        (gamma, beta),
-        groups=number,
-        epsilon=float(epsilon),
-        strided=bool(strided_channel_grouping),
-        stable=is_stable(use_stable_statistics),
-    )
-    return y.reshape(x.shape)
+    how = _How(number, epsilon, strided, use_stable_statistics)
+    return _grouped("group_norm", x, axis, (gamma, beta), how)
 
 
 def instance_norm(
@@ -262,17 +254,9 @@ def instance_norm(
         >>> print(y[0, :, 0].round(2))
         [-1.22  0.    1.22]
     """
-    x = _checked("instance_norm", x, epsilon)
-    channels = x.shape[_axis("instance_norm", x, channels_axis)]
-    return group_norm(
-        x,
-        gamma,
-        beta,
-        groups=max(channels, 1),
-        channels_axis=channels_axis,
-        epsilon=epsilon,
-        use_stable_statistics=use_stable_statistics,
-    )
+    x, axis = _batch_of_channels("instance_norm", x, channels_axis, epsilon)
+    how = _How(max(x.shape[axis], 1), epsilon, True, use_stable_statistics)
+    return _grouped("instance_norm", x, axis, (gamma, beta), how)
 
 
 def layer_norm(
@@ -305,7 +289,8 @@ def layer_norm(
         [[-1.22  0.    1.22]]
     """
     x = _checked("layer_norm", x, epsilon)
-    given = tuple(axis) if isinstance(axis, Sequence | np.ndarray) and np.ndim(axis) else (axis,)
+    is_sequence = isinstance(axis, list | tuple) or np.ndim(axis)
+    given: tuple[Any, ...] = tuple(axis) if is_sequence else (axis,)  # type: ignore[arg-type]
     axes = [_axis("layer_norm", x, each, "axis") for each in given]
     if not axes or len({*axes}) < len(axes):
         raise ConfigError(
@@ -323,9 +308,42 @@ def layer_norm(
         groups=1,
         epsilon=float(epsilon),
         strided=True,
-        stable=is_stable(use_stable_statistics),
+        stable=is_stable("nn.layer_norm", use_stable_statistics),
     )
     return jnp.moveaxis(y.reshape(moved.shape), ends, axes)
+
+
+def _batch_of_channels(
+    name: str, x: Any, channels_axis: Any, epsilon: Any
+) -> tuple[jax.Array, int]:
+    """The array, and the dimension of its channels."""
+    x = _checked(name, x, epsilon)
+    return x, _axis(name, x, channels_axis)
+
+
+class _How(NamedTuple):
+    """How groups are normalised."""
+
+    groups: int
+    epsilon: float
+    strided: bool
+    stable: bool | None
+
+
+def _grouped(
+    name: str, x: jax.Array, axis: int, given: tuple[Parameter, Parameter], how: _How
+) -> jax.Array:
+    before, after = math.prod(x.shape[1:axis]), math.prod(x.shape[axis + 1 :])
+    y = _normalise(
+        name,
+        x.reshape(x.shape[0], before, x.shape[axis], after),
+        given,
+        groups=how.groups,
+        epsilon=float(how.epsilon),
+        strided=how.strided,
+        stable=is_stable(f"nn.{name}", how.stable),
+    )
+    return y.reshape(x.shape)
 
 
 def _normalise(
@@ -357,6 +375,7 @@ def _vector(
             f"[{where}] needs {label} of shape {sizes}; got {value.shape}. "
             "Pass one value for each channel."
         )
+    check_real(where, label, value)
     return value.reshape(-1).astype(dtype)
 
 

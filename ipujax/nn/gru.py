@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
-from ipujax.arguments import array, arrays
+from ipujax.arguments import array, arrays, flag
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -104,8 +104,8 @@ def dynamic_gru(
     Behind its end a sequence keeps its state, and its outputs are zero.
 
     Args:
-        lengths: steps of each sequence, [batch] of integers. One beyond the data counts as all of
-            it, one below 0 as 0.
+        lengths: steps of each sequence, [batch] of integers from 0 to time. Where only the running
+            program knows them, one beyond the data counts as all of it, one below 0 as 0.
         x, weights, state, activation, recurrent_activation, reset_after, cell_order, partials,
             available_memory_proportion, precompute_inputs, recompute, inference_only: as `gru`.
 
@@ -198,7 +198,8 @@ def _layer(
     where = options.where
     x = array(where, "x", x)
     weights = arrays(where, "weights", GRUWeights, weights)
-    recurrent.check_layer(where, x, weights, 3, (2,) if options.after else ())
+    after = flag(where, "reset_after", options.after)
+    recurrent.check_layer(where, x, weights, 3, (2,) if after else ())
     memory = recurrent.check_options(
         where, options.activation, options.gate, options.partials, options.memory
     )
@@ -211,9 +212,9 @@ def _layer(
     if attention is not None:
         rest.append(array(where, "attention", attention))
         recurrent.check_array(where, "attention", rest[0], (batch, steps), x.dtype)
-    limits = None if lengths is None else recurrent.check_lengths(where, lengths, batch)
+    limits = None if lengths is None else recurrent.check_lengths(where, lengths, steps, batch)
     if limits is not None:
-        rest.append(jnp.maximum(limits, 0))
+        rest.append(limits)
     if steps == 0 or batch == 0 or size == 0:
         return jnp.zeros((steps, batch, size), x.dtype), state
     (outputs,) = _GRU(
@@ -223,13 +224,13 @@ def _layer(
         *rest,
         activation=options.activation,
         gate=options.gate,
-        after=bool(options.after),
+        after=after,
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=options.partials,
         memory=memory,
-        ahead=bool(options.ahead),
-        recompute=bool(options.recompute),
-        inference=bool(options.inference),
+        ahead=flag(where, "precompute_inputs", options.ahead),
+        recompute=flag(where, "recompute", options.recompute),
+        inference=flag(where, "inference_only", options.inference),
         attends=attention is not None,
         limited=limits is not None,
     )

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
-from ipujax.arguments import array, arrays
+from ipujax.arguments import array, arrays, flag
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -58,8 +58,8 @@ def lstm(
         weights: `LSTMWeights`, of x's dtype.
         state: before the first step; zeros by default.
         lengths: steps of each sequence, [batch] of integers. Behind its end a sequence keeps its
-            state, and its outputs are zero. A length beyond the data counts as all of it, one
-            below 0 as 0.
+            state, and its outputs are zero. From 0 to time; where only the running program
+            knows them, one beyond the data counts as all of it, one below 0 as 0.
         activation: of the candidate and the cell state: "tanh", "sigmoid", "hard_sigmoid", "relu".
         recurrent_activation: of the gates, one of the same.
         cell_order: the units' order in the weights, "forget", "input", "candidate" and "output".
@@ -100,22 +100,22 @@ def lstm(
     state = arrays(where, "state", LSTMState, given)
     for name, part in zip(("state.output", "state.cell"), state, strict=True):
         recurrent.check_array(where, name, part, (batch, size), x.dtype)
-    limits = [] if lengths is None else [recurrent.check_lengths(where, lengths, batch)]
+    limits = [] if lengths is None else [recurrent.check_lengths(where, lengths, *x.shape[:2])]
     if x.shape[0] == 0 or batch == 0 or size == 0:
         return jnp.zeros((x.shape[0], batch, size), x.dtype), state
     outputs, cell = _LSTM(
         x,
         *weights,
         *state,
-        *(jnp.maximum(each, 0) for each in limits),
+        *limits,
         activation=activation,
         gate=recurrent_activation,
         at=tuple(order.index(unit) for unit in _UNITS),
         partials=partials,
         memory=memory,
-        ahead=bool(precompute_inputs),
-        recompute=bool(recompute),
-        inference=bool(inference_only),
+        ahead=flag(where, "precompute_inputs", precompute_inputs),
+        recompute=flag(where, "recompute", recompute),
+        inference=flag(where, "inference_only", inference_only),
         limited=bool(limits),
     )
     last = recurrent.last_output(outputs, state.output, limits[0] if limits else None)

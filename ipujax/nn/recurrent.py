@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax.arguments import array as as_array
-from ipujax.arguments import real_number
+from ipujax.arguments import as_int32, known_outside, real_number
 from ipujax.errors import ConfigError
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -118,11 +118,11 @@ def check_array(where: str, name: str, array: Any, shape: tuple[int, ...], dtype
         )
 
 
-def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
-    """Lengths as int32; those that are known are checked.
+def check_lengths(where: str, lengths: Any, steps: int, batch: int) -> jax.Array:
+    """Lengths as int32, from 0 to steps; those that are known must be.
 
     Raises:
-        ConfigError: another shape or dtype, or a negative length.
+        ConfigError: another shape or dtype, or a length that is known to be none.
     """
     array = as_array(where, "lengths", lengths)
     if array.shape != (batch,) or not jnp.issubdtype(array.dtype, jnp.integer):
@@ -130,7 +130,13 @@ def check_lengths(where: str, lengths: Any, batch: int) -> jax.Array:
             f"[{where}] needs lengths [{batch}] of integers, one for each sequence; got "
             f"{array.dtype.name} {list(array.shape)}. Pass the number of steps of each."
         )
-    return array.astype(jnp.int32)
+    wrong = known_outside(array, 0, steps)
+    if wrong is not None:
+        raise ConfigError(
+            f"[{where}] needs lengths from 0 to {steps}, the number of steps; got {wrong}. "
+            "Pass the number of steps of each."
+        )
+    return jnp.clip(as_int32(array), 0, steps)
 
 
 def check_options(
@@ -142,12 +148,13 @@ def check_options(
         ConfigError: an unknown one.
     """
     for name, value in (("activation", activation), ("recurrent_activation", recurrent)):
-        if value not in ACTIVATIONS:
+        if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ConfigError(
                 f"[{where}] needs {name} of {', '.join(sorted(ACTIVATIONS))}; got {value!r}. "
                 "Use one of these."
             )
-    if partials is not None and partials not in _PARTIALS:
+    is_text = isinstance(partials, str)
+    if partials is not None and not (is_text and partials in _PARTIALS):
         raise ConfigError(
             f"[{where}] needs partials of {', '.join(_PARTIALS)}; got {partials!r}. "
             "Use one of these."
@@ -167,7 +174,7 @@ def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple
         ConfigError: it lacks one.
     """
     given = tuple(order) if isinstance(order, Iterable) else (order,)
-    if sorted(given, key=str) != sorted(units):
+    if not all(isinstance(unit, str) for unit in given) or sorted(given) != sorted(units):
         raise ConfigError(
             f"[{where}] needs a cell_order with each of {', '.join(units)} once; got "
             f"{given!r}. Name each unit once."

@@ -12,8 +12,17 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.api.host_table_calls import as_int32
-from ipujax.arguments import array, real_number, whole_number
+from ipujax.arguments import (
+    LARGEST_INT32,
+    array,
+    as_int32,
+    check_real,
+    count,
+    flag,
+    known_outside,
+    real_number,
+    whole_number,
+)
 from ipujax.errors import ConfigError
 from ipujax.ops.seeds import words_of
 
@@ -140,18 +149,23 @@ def fixed_unigram_candidate_sampler(
             f"[ipu.ops.{where}] needs unigrams and a distortion that are known before the program "
             f"runs; got {unigrams} and {distortion!r}. Pass a NumPy array and a finite number."
         )
+    given = array(f"ipu.ops.{where}", "unigrams", unigrams)
+    check_real(f"ipu.ops.{where}", "unigrams", given)
     counts = np.asarray(unigrams, np.float64)
-    weights = np.where(counts == 0, 0, np.power(counts, real_number(distortion)))
+    with np.errstate(over="ignore", divide="ignore"):  # what is not finite is refused
+        weights = np.where(counts == 0, 0, np.power(counts, real_number(distortion)))
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
         raise ConfigError(
             f"[ipu.ops.{where}] needs unigrams [n] of finite numbers, not negative; got "
             f"{list(weights.shape)} with {weights.min(initial=0)}. Pass counts of the classes."
         )
     num_reserved = whole_number(num_reserved_ids)
-    if num_reserved is None or num_reserved < 0 or not weights.sum():
+    most = LARGEST_INT32 - weights.size
+    if num_reserved is None or not 0 <= num_reserved <= most or not weights.sum():
         raise ConfigError(
-            f"[ipu.ops.{where}] needs a unigram above 0, and num_reserved_ids of at least 0; got "
-            f"{int((weights > 0).sum())} and {num_reserved_ids!r}. Pass counts of the classes."
+            f"[ipu.ops.{where}] needs a unigram above 0, and num_reserved_ids of at least 0, at "
+            f"most {most}; got {int((weights > 0).sum())} and {num_reserved_ids!r}. Pass counts of "
+            "the classes."
         )
     weights = np.concatenate([np.zeros(num_reserved), weights])
     num_sampled, _ = _checked_range(where, num_sampled, unique, int((weights > 0).sum()))
@@ -182,7 +196,7 @@ def learned_unigram_candidate_sampler(
         [[0.5 0.5 0.5]] [1. 3. 1. 2.]
     """
     where = "learned_unigram_candidate_sampler"
-    weights = jnp.asarray(counts)
+    weights = array(f"ipu.ops.{where}", "counts", counts)
     known = np.ones(1) if isinstance(weights, jax.core.Tracer) else np.asarray(weights).ravel()
     is_wrong = not (known >= 0).all() or not 0 < known.sum() < math.inf
     if weights.ndim != 1 or not weights.size or weights.dtype != jnp.float32 or is_wrong:
@@ -281,31 +295,22 @@ def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array
             f"[ipu.ops.{where}] needs {name} of an integer dtype; got {classes.dtype}. "
             "Use astype(jnp.int32)."
         )
-    if not isinstance(classes, jax.core.Tracer):
-        known = np.asarray(classes)
-        wrong = known[(known < 0) | (known >= num_classes)]
-        if wrong.size:
-            raise ConfigError(
-                f"[ipu.ops.{where}] needs {name} from 0 to {num_classes - 1}; got {wrong[0]}. "
-                "Pass numbers of classes."
-            )
+    wrong = known_outside(classes, 0, num_classes - 1)
+    if wrong is not None:
+        raise ConfigError(
+            f"[ipu.ops.{where}] needs {name} from 0 to {num_classes - 1}; got {wrong}. "
+            "Pass numbers of classes."
+        )
     return jnp.clip(as_int32(classes), 0, num_classes - 1)
 
 
 def _checked_range(where: str, num_sampled: Any, unique: bool, num_classes: Any) -> tuple[int, int]:
     """The numbers of samples and of classes."""
-    numbers = []
-    for name, value in (("num_sampled", num_sampled), ("the number of classes", num_classes)):
-        numbers.append(whole_number(value) or 0)
-        if numbers[-1] < 1:
-            raise ConfigError(
-                f"[ipu.ops.{where}] needs {name} to be a whole number of at least 1; got "
-                f"{value!r}. Pass such a number."
-            )
-    num_samples, count = numbers
-    if unique and num_samples > count:
+    given = (("num_sampled", num_sampled), ("the number of classes", num_classes))
+    num_samples, most = (count(f"ipu.ops.{where}", name, value) for name, value in given)
+    if flag(f"ipu.ops.{where}", "unique", unique) and num_samples > most:
         raise ConfigError(
             f"[ipu.ops.{where}] needs at least as many classes as unique samples; got "
             f"{num_classes} and num_sampled = {num_sampled}. Pass unique=False or fewer samples."
         )
-    return num_samples, count
+    return num_samples, most

@@ -10,8 +10,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.api.host_table_calls import as_int32
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import array, as_int32, known_outside, whole_number
 from ipujax.errors import ConfigError, check_choice
 
 WHERE = "ipu.ops.embedding_lookup"
@@ -24,7 +23,7 @@ def embedding_lookup(
     """Rows of a table: params[ids].
 
     Lookups of several arrays of ids are one lookup and one update of the table. Ids outside of the
-    table are clipped to it, also in the gradient.
+    table that only the running program knows are clipped to it, also in the gradient.
 
     Args:
         params: [rows, ...], of a floating-point dtype.
@@ -39,8 +38,8 @@ def embedding_lookup(
     Returns:
         [..., *params.shape[1:]] for each array of ids.
     Raises:
-        ConfigError: ids that are no integers, a table without rows, a factor that does not divide
-            the number of rows, or an unknown update.
+        ConfigError: ids that are no integers or known to be no rows, a table without rows, a
+            factor that does not divide the number of rows, or an unknown update.
 
     Source: `embedding_ops.embedding_lookup` of Graphcore's TensorFlow; `popops::multiSlice` and
     `popops::multiUpdateAdd`, to which XLA's gather and scatter of rows are lowered.
@@ -59,7 +58,7 @@ def embedding_lookup(
     table = array(WHERE, "params", params)
     factor = _checked_factor(table, serialization_factor)
     leaves, tree = jax.tree.flatten(ids, is_leaf=_is_list_of_numbers)
-    numbers = [_checked_ids(leaf) for leaf in leaves]
+    numbers = [_checked_ids(leaf, table.shape[0]) for leaf in leaves]
     flat = jnp.concatenate([each.ravel() for each in numbers]) if numbers else jnp.zeros(0, int)
     rows = _lookup(table, jnp.clip(flat, 0, table.shape[0] - 1), factor, update)
     found, begin = [], 0
@@ -110,11 +109,16 @@ def _is_list_of_numbers(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(x, int | np.integer) for x in value)
 
 
-def _checked_ids(ids: Any) -> jax.Array:
+def _checked_ids(ids: Any, num_rows: int) -> jax.Array:
     numbers = array(WHERE, "ids", ids)
     if not jnp.issubdtype(numbers.dtype, jnp.integer):
         raise ConfigError(
             f"[{WHERE}] needs ids of an integer dtype; got {numbers.dtype}. Use astype(jnp.int32)."
+        )
+    wrong = known_outside(numbers, 0, num_rows - 1)
+    if wrong is not None:
+        raise ConfigError(
+            f"[{WHERE}] needs ids from 0 to {num_rows - 1}; got {wrong}. Pass numbers of rows."
         )
     return as_int32(numbers)
 

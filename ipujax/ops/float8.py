@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, dtype_name, whole_number
+from ipujax.arguments import array, dtype_name, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -75,7 +75,7 @@ def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
             f"[ipu.ops.cast_to_float8] needs float16 or float32; got {x.dtype} {list(x.shape)}. "
             "Cast it."
         )
-    if format not in _FORMATS:
+    if not isinstance(format, str) or format not in _FORMATS:
         raise ConfigError(
             f"[ipu.ops.cast_to_float8] needs a format of {', '.join(_FORMATS)}; got {format!r}. "
             "Use one of these names."
@@ -140,7 +140,8 @@ def _check(where: str, x: Any, dtype: Any) -> None:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a Float8; got {type(x).__name__}. Use ipu.ops.cast_to_float8."
         )
-    if x.format not in _FORMATS or x.scale not in _SCALES or x.bits.dtype != jnp.uint8:
+    is_format = isinstance(x.format, str) and x.format in _FORMATS
+    if not is_format or x.scale not in _SCALES or x.bits.dtype != jnp.uint8:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a Float8 with bits of uint8, a format of "
             f"{', '.join(_FORMATS)} and a scale from -32 to 31; got {x.bits.dtype}, {x.format!r} "
@@ -204,5 +205,6 @@ def float8_matmul(
     scale = a.scale + b.scale
     direct = jnp.dtype(dtype if scale == 0 else jnp.float32).name
     formats = (a.format, b.format)
-    product = _MATMUL(a.bits, b.bits, formats=formats, dtype=direct, emulate=bool(emulate))
+    emulated = flag("ipu.ops.float8_matmul", "emulate", emulate)
+    product = _MATMUL(a.bits, b.bits, formats=formats, dtype=direct, emulate=emulated)
     return product if scale == 0 else (product * jnp.float32(2.0**scale)).astype(dtype)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import LARGEST_INT32, array, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -47,10 +47,10 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> jax.Array:
     where = "fixed_width_bins"
     x = _vector(where, "inputs", inputs)
     num_levels = whole_number(n_bins)
-    if num_levels is None or num_levels < 1 or not x.size:
+    if num_levels is None or not 1 <= num_levels <= LARGEST_INT32 or not x.size:
         raise ConfigError(
-            f"[ipu.ops.{where}] needs inputs of at least 1 element and n_bins of at least 1; got "
-            f"{x.size} and {n_bins!r}. Pass such values."
+            f"[ipu.ops.{where}] needs inputs of at least 1 element and n_bins of at least 1, at "
+            f"most 2**31 - 1; got {x.size} and {n_bins!r}. Pass such values."
         )
     return jnp.linspace(jnp.min(x), jnp.max(x), num_levels, dtype=x.dtype)
 
@@ -78,7 +78,8 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> jax.
         [1. 1. 2.]
     """
     x, edges = _operands("histogram", inputs, levels)
-    return _HISTOGRAM(x, edges, absolute=bool(absolute_of_input))
+    absolute = flag("ipu.ops.histogram", "absolute_of_input", absolute_of_input)
+    return _HISTOGRAM(x, edges, absolute=absolute)
 
 
 def histogram_update(
@@ -109,7 +110,8 @@ def histogram_update(
             f"[ipu.ops.{where}] needs hist of float32 [{edges.size + 1}], one entry more than "
             f"levels; got {counts.dtype} {list(counts.shape)}. Pass a result of ipu.ops.histogram."
         )
-    return _UPDATE(counts, x, edges, absolute=bool(absolute_of_input))
+    absolute = flag(f"ipu.ops.{where}", "absolute_of_input", absolute_of_input)
+    return _UPDATE(counts, x, edges, absolute=absolute)
 
 
 def _operands(where: str, inputs: Any, levels: Any) -> tuple[jax.Array, jax.Array]:

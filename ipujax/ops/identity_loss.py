@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.arguments import floats
 from ipujax.errors import ConfigError
 
 _REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "none": lambda x: x}
@@ -30,14 +31,10 @@ def identity_loss(x: Any, reduction: str) -> jax.Array:
         >>> float(ipu.ops.identity_loss(error**2, reduction="mean"))
         2.5
     """
-    if reduction not in _REDUCTIONS:
+    if not isinstance(reduction, str) or reduction not in _REDUCTIONS:
         raise ConfigError(
             f"[ipu.ops.identity_loss] needs a reduction of {', '.join(_REDUCTIONS)}; got "
             f"{reduction!r}. Use one of these names."
         )
-    x = jnp.asarray(x)
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise ConfigError(
-            f"[ipu.ops.identity_loss] needs x of a float dtype; got {x.dtype}. Cast it to float32."
-        )
+    x = floats("ipu.ops.identity_loss", "x", x)
     return jnp.asarray(_REDUCTIONS[reduction](x))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import LARGEST_INT32, array, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 from ipujax.product_options import as_text
@@ -179,8 +179,10 @@ def multi_conv(
 
 def _positive(numbers: Any) -> tuple[int, ...]:
     made = [whole_number(each) for each in numbers]
-    if any(each is None or each < 1 for each in made):
-        raise ValueError(f"strides, dilations and groups are 1 or more, not {list(numbers)}")
+    if any(each is None or not 1 <= each <= LARGEST_INT32 for each in made):
+        raise ValueError(
+            f"strides, dilations and groups are from 1 to 2**31 - 1, not {list(numbers)}"
+        )
     return tuple(each for each in made if each is not None)
 
 
@@ -202,6 +204,8 @@ def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ..
             (1,) * rank if steps is None else _positive(steps)
             for steps in (conv.window_strides, conv.lhs_dilation, conv.rhs_dilation)
         )
+        if not len(strides) == len(left) == len(right) == rank:
+            raise ValueError(f"strides and dilations are {rank} numbers, one for each dimension")
         padding = conv.padding
         if isinstance(padding, str):
             kernel = [

@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 
-from ipujax.arguments import array
+from ipujax.arguments import array, flag
 from ipujax.ops.definition import Op
+
+_WHERE = "ipu.ops.print_tensor"
 
 
 def _plain(x: jax.Array, *, title: str, gradient_title: str) -> jax.Array:
@@ -51,6 +53,7 @@ def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.A
         >>> jax.jit(lambda x: ipu.ops.print_tensor(x, "x") + 1)(jnp.zeros(2)).tolist()
         [1.0, 1.0]
     """
-    x = array("ipu.ops.print_tensor", "x", x)
-    of_gradient = f"gradient of {title}" if print_gradient else ""
+    x = array(_WHERE, "x", x)
+    prints = flag(_WHERE, "print_gradient", print_gradient)
+    of_gradient = f"gradient of {title}" if prints else ""
     return _PRINT(x, title=str(title), gradient_title=of_gradient)

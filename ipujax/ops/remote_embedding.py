@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.api.host_table_calls import as_int32
+from ipujax.api.replicas import resolve_axis
+from ipujax.arguments import array, as_int32, floats, rate_of
 from ipujax.errors import ConfigError, check_choice
 
 STRATEGIES = ("token", "encoding")
@@ -47,6 +48,7 @@ def remote_embedding_lookup(
          [0. 1.]]
     """
     where = "ipu.ops.remote_embedding_lookup"
+    axis_name = None if axis_name is None else resolve_axis(where, axis_name)
     table, flat, shape = _checked(where, table, ids, partition_strategy)
     rows = _lookup(table, flat, axis_name, partition_strategy)
     return rows.reshape(*shape, rows.shape[-1])
@@ -89,11 +91,12 @@ def remote_embedding_update(
          [-1. -1.]] pinned_host
     """
     where = "ipu.ops.remote_embedding_update"
+    axis_name = None if axis_name is None else resolve_axis(where, axis_name)
     table, flat, shape = _checked(where, table, ids, partition_strategy)
     count = 1 if axis_name is None else int(lax.axis_size(axis_name))
     is_split = partition_strategy == "encoding"
     columns = table.shape[1] * (count if is_split else 1)
-    values = jnp.asarray(gradients)
+    values = floats(where, "gradients", gradients)
     if values.shape != (*shape, columns):
         raise ConfigError(
             f"[{where}] needs gradients {[*shape, columns]}; got {list(values.shape)}. Pass the "
@@ -109,7 +112,7 @@ def remote_embedding_update(
             values = lax.all_gather(values, axis_name)
         values = values.reshape(-1, table.shape[1])
     local, is_here = _local(table, flat, axis_name, partition_strategy)
-    rate = jnp.asarray(learning_rate, jnp.float32)
+    rate = rate_of(where, learning_rate)
     changes = jnp.where(is_here[:, None], rate * values.astype(jnp.float32), 0)
 
     def change(table: jax.Array, one: Any) -> tuple[jax.Array, None]:
@@ -178,7 +181,7 @@ def _checked(
     where: str, table: Any, ids: Any, strategy: str
 ) -> tuple[jax.Array, jax.Array, tuple[int, ...]]:
     check_choice(where, "partition_strategy", strategy, STRATEGIES, ConfigError)
-    table, indices = jnp.asarray(table), jnp.asarray(ids)
+    table, indices = array(where, "table", table), array(where, "ids", ids)
     is_floating = jnp.issubdtype(table.dtype, jnp.floating)
     if table.ndim != 2 or not table.size or not is_floating:
         raise ConfigError(

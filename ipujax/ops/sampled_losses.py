@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, arrays, whole_number
+from ipujax.arguments import array, arrays, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.candidate_samplers import (
     Candidates,
@@ -72,7 +72,8 @@ def nce_loss(
     where = "nce_loss"
     arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
     found = _drawn(where, arrays[2], num_sampled, num_classes, sampled_values, seed)
-    logits = _logits(*arrays, found, remove_accidental_hits)
+    hits = flag(f"ipu.ops.{where}", "remove_accidental_hits", remove_accidental_hits)
+    logits = _logits(*arrays, found, hits)
     true = jnp.sum(jax.nn.softplus(logits.true) - logits.true / num_true, 1)
     return true + jnp.sum(jax.nn.softplus(logits.sampled), 1)
 
@@ -115,7 +116,8 @@ def sampled_softmax_loss(
     where = "sampled_softmax_loss"
     arrays = _checked(where, (weights, biases, labels, inputs), num_classes, num_true)
     found = _drawn(where, arrays[2], num_sampled, num_classes, sampled_values, seed)
-    logits = _logits(*arrays, found, remove_accidental_hits)
+    hits = flag(f"ipu.ops.{where}", "remove_accidental_hits", remove_accidental_hits)
+    logits = _logits(*arrays, found, hits)
     both = jnp.concatenate(logits, 1)
     return jax.nn.logsumexp(both, 1) - jnp.mean(logits.true, 1)
 

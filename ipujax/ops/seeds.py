@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import array, known_outside, whole_number
 from ipujax.errors import ConfigError
 
 _MOST = 2**64 - 1
@@ -98,7 +98,11 @@ def words_of(where: str, what: str, seed: Any) -> jax.Array:
         return jnp.array([high, number & 0xFFFFFFFF], jnp.uint32)
     # A list of numbers may have some beyond int32, which are none for JAX.
     is_list = isinstance(seed, list | tuple) and all(isinstance(each, int) for each in seed)
-    made = array(where, what, np.asarray(seed) if is_list else seed)
+    if is_list or isinstance(seed, np.ndarray):
+        given = np.asarray(seed)
+        are_words = given.dtype.kind in "iu" and known_outside(given, 0, 2**32 - 1) is None
+        seed = given.astype(np.uint32) if are_words else given
+    made = array(where, what, seed)
     is_key = jnp.issubdtype(made.dtype, jax.dtypes.prng_key)
     if made.dtype == jnp.uint32 and made.shape == (4,):
         made, is_key = jax.random.wrap_key_data(made, impl="rbg"), True

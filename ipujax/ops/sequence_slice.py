@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import array, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -178,6 +178,7 @@ def _call(
             f"{dst.dtype} {list(dst.shape)} and {src.dtype} {list(src.shape)}. Reshape or cast "
             "them."
         )
+    zero_unused = flag(f"ipu.ops.{where}", "zero_unused", zero_unused)
     if not num.shape == src_offsets.shape == dst_offsets.shape:
         raise ConfigError(
             f"[ipu.ops.{where}] needs one number and offset for each run; got {num.shape[0]}, "
@@ -188,4 +189,4 @@ def _call(
     rows = jnp.uint32(src.shape[0])
     num = jnp.minimum(num, rows - jnp.minimum(src_offsets, rows))
     num = jnp.where(dst_offsets >= jnp.uint32(2**31), 0, num)  # offsets that were negative
-    return _SLICE(dst, src, num, src_offsets, dst_offsets, zero_unused=bool(zero_unused))
+    return _SLICE(dst, src, num, src_offsets, dst_offsets, zero_unused=zero_unused)

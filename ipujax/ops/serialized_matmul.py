@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import array, flag, whole_number
 from ipujax.errors import ConfigError
 
 _WHERE = "ipu.ops.serialized_matmul"
@@ -59,6 +59,9 @@ def serialized_matmul(
         [6.0, 6.0]
     """
     a, b = array(_WHERE, "a", a), array(_WHERE, "b", b)
+    transpose_a = flag(_WHERE, "transpose_a", transpose_a)
+    transpose_b = flag(_WHERE, "transpose_b", transpose_b)
+    keep_precision = flag(_WHERE, "keep_precision", keep_precision)
     _check_arrays(a, b, transpose_a, transpose_b)
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, whole_number
+from ipujax.arguments import array, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -60,7 +60,7 @@ def top_k(
         ([2.0, 1.0], [2, 1])
     """
     x = array("ipu.ops.top_k", "x", x)
-    if order not in _ORDERS:
+    if not isinstance(order, str) or order not in _ORDERS:
         raise ConfigError(
             f"[ipu.ops.top_k] needs an order of {', '.join(_ORDERS)}; got {order!r}. Use one of "
             "these names."
@@ -79,4 +79,4 @@ def top_k(
     if count == 0 or x.size == 0:
         shape = (*x.shape[:-1], count)
         return jnp.zeros(shape, x.dtype), jnp.zeros(shape, jnp.int32)
-    return _TOP_K(x, k=count, largest=bool(largest), order=order)
+    return _TOP_K(x, k=count, largest=flag("ipu.ops.top_k", "largest", largest), order=order)

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
+from ipujax.arguments import check_dtype, flag
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,
     averaged,
-    check_dtype,
     clipped,
     compute_dtype,
     in_dtype_of,
@@ -95,6 +95,7 @@ def adam(
         >>> print(updates, state.mu.dtype)
         [-0.1  0.1] float16
     """
+    bias_correction = flag(WHERE, "bias_correction", bias_correction)
 
     def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
         terms, new = adam_terms(grads, state, h, bias_correction)
@@ -156,7 +157,8 @@ class Family:
         bounds = {"max_grad_norm": self.max_grad_norm, "max_weight_norm": max_weight_norm}
         given |= {name: bound for name, bound in bounds.items() if bound is not None}
         declared = Declared(where, **given)
-        scaled = self.scaled_optimizer_state and not declared.is_constant("loss_scaling", 1.0)
+        scaled = flag(where, "scaled_optimizer_state", self.scaled_optimizer_state)
+        scaled = scaled and not declared.is_constant("loss_scaling", 1.0)
         init = self._init(declared, scaled)
 
         def update(

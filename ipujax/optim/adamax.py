@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.arguments import flag
 from ipujax.optim.adam import AdamState, Family, correction
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 from ipujax.optim.moments import averaged
@@ -58,6 +59,7 @@ def adamax(
         >>> print(updates, state.nu)
         [-0.1  0.1] [2. 4.]
     """
+    bias_correction = flag(WHERE, "bias_correction", bias_correction)
 
     def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
         count = state.count + 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from ipujax.arguments import flag
 from ipujax.optim.adam import AdamState, Family, adam_terms
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 
@@ -54,6 +55,7 @@ def adamw(
         >>> print(tx.update(jnp.ones(2), tx.init(params), params)[0])
         [-0.2 -0.3]
     """
+    bias_correction = flag(WHERE, "bias_correction", bias_correction)
 
     def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
         terms, new = adam_terms(grads, state, h, bias_correction)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import whole_number
+from ipujax.arguments import LARGEST_INT32, check_dtype, whole_number
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import extended
 
@@ -99,9 +99,10 @@ def check_num_micro_batches(where: str, num_micro_batches: Any) -> int:
         ConfigError: it is none.
     """
     number = whole_number(num_micro_batches)
-    if number is None or number < 1:
+    if number is None or not 1 <= number <= LARGEST_INT32:
+        bound = "at most 2**31 - 1" if number is not None and number > 1 else "at least 1"
         raise ConfigError(
-            f"[{where}] needs num_micro_batches of at least 1; got {num_micro_batches!r}. "
+            f"[{where}] needs num_micro_batches of {bound}; got {num_micro_batches!r}. "
             "Pass the number of micro-batches for each update."
         )
     return number
@@ -110,9 +111,24 @@ def check_num_micro_batches(where: str, num_micro_batches: Any) -> int:
 def _dtype_function(dtype: AccumulatorDtype) -> Callable[[Any], Any]:
     if dtype is None:
         return lambda param: jnp.result_type(param)
-    if callable(dtype) and not isinstance(dtype, type):
-        return lambda param: jnp.dtype(dtype(param))
+    if callable(dtype) and not _is_dtype(dtype):
+
+        def dtype_of(param: Any) -> Any:
+            made = dtype(param)
+            check_dtype(WHERE, "what the function dtype returns", made, jnp.number)
+            return jnp.result_type(param) if made is None else jnp.dtype(made)
+
+        return dtype_of
+    check_dtype(WHERE, "dtype", dtype, jnp.inexact)
     return lambda param: jnp.dtype(dtype)
+
+
+def _is_dtype(value: Any) -> bool:
+    """Whether it names a dtype, as classes and JAX's scalar types do, which can be called."""
+    try:
+        return jnp.dtype(value) is not None
+    except TypeError:
+        return False
 
 
 def _accumulate(state: GradientAccumulationState, grads: Any, reduction: str) -> Any:

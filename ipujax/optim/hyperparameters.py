@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax.arguments import real_number
 from ipujax.errors import ConfigError
 
 WHERE = "ipu.optim.set_hyperparameters"
@@ -239,10 +240,17 @@ def check_number(where: str, name: str, value: Any, what: str, allowed: bool) ->
 
 
 def _check(where: str, name: str, value: Any, allowed: Range) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if isinstance(value, jax.core.Tracer):
+        raise ConfigError(
+            f"[{where}] needs {name} to be {allowed.text}, known when the optimizer is made; got "
+            f"{value!r}. Pass ipu.optim.variable, or a function of the number of updates."
+        )
+    is_number = isinstance(value, int | float | np.number)
     is_number = is_number or (isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 0)
-    good = is_number and math.isfinite(float(value)) and allowed.contains(float(value))
-    check_number(where, name, value, allowed.text, bool(good))
+    number = real_number(value) if is_number else math.nan
+    check_number(
+        where, name, value, allowed.text, math.isfinite(number) and allowed.contains(number)
+    )
 
 
 def _check_variable(name: str, found: list[Hyperparameters]) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
+from ipujax.arguments import flag
 from ipujax.optim.adam import AdamState, Family, adam_terms
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 from ipujax.optim.moments import is_number
@@ -69,6 +70,7 @@ def lamb(
         >>> print(tx.update(jnp.ones(2), tx.init(params), params)[0])
         [-0.35355338 -0.35355338]
     """
+    bias_correction = flag(WHERE, "bias_correction", bias_correction)
 
     def rule(grads: Any, state: AdamState, params: Any, h: Values) -> tuple[Any, AdamState]:
         terms, new = adam_terms(grads, state, h, bias_correction)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
-from ipujax.arguments import real_number
+from ipujax.arguments import LARGEST_INT32, check_dtype, flag, floats, real_number
 from ipujax.errors import ConfigError
 from ipujax.optim.hyperparameters import (
     Declared,
@@ -19,7 +19,7 @@ from ipujax.optim.hyperparameters import (
     check_number,
     hyperparameters_in,
 )
-from ipujax.optim.moments import check_dtype, compute_dtype, in_dtype_of, kept
+from ipujax.optim.moments import compute_dtype, in_dtype_of, kept
 from ipujax.optim.shards import sum_over_shards
 from ipujax.optim.wrap import extended
 
@@ -107,6 +107,7 @@ def loss_scale(
         48.0 -6.0 16.0
     """
     inner = extended(WHERE, tx)
+    automatic = flag(WHERE, "automatic", automatic)
     check_dtype(WHERE, "dtype", dtype)
     declared = Declared(WHERE, loss_scaling=Variable(scale))
     options = {
@@ -190,7 +191,7 @@ def scale_loss(loss: Any, state: Any) -> jax.Array:
         elif constant is not None:
             fixed.append(constant)
     _check_equal(fixed, len(variables))
-    loss = jnp.asarray(loss)
+    loss = floats("ipu.optim.scale_loss", "loss", loss)
     loss = loss.astype(compute_dtype(loss))
     for scale in (*wrappers, *variables[:1], *fixed[:1]):
         loss = loss * jax.lax.stop_gradient(scale)
@@ -222,7 +223,10 @@ def _check_options(**options: Any) -> None:
     low, high = (real_number(options[name]) for name in ("minimum", "maximum"))
     finite = float("inf")
     ranges: dict[str, tuple[str, Callable[[Any], bool]]] = {
-        "period": ("a whole number of at least 1", lambda x: x >= 1 and x % 1 == 0),
+        "period": (
+            "a whole number of at least 1, at most 2**31 - 1",
+            lambda x: 1 <= x <= LARGEST_INT32 and x % 1 == 0,
+        ),
         "bin_edge_location": ("a number from 0 to 1", lambda x: 0 <= x <= 1),
         "threshold_upper_count_proportion": ("a number from 0 to 1", lambda x: 0 <= x <= 1),
         "increase_factor": ("a finite number above 1", lambda x: 1 < x < finite),
@@ -233,7 +237,7 @@ def _check_options(**options: Any) -> None:
     }
     for name, value in options.items():
         what, contains = ranges[name]
-        number = math.nan if isinstance(value, bool) else real_number(value)
+        number = real_number(value)
         check_number(WHERE, name, value, what, not math.isnan(number) and contains(number))
 
 

@@ -25,7 +25,8 @@ def map_gradient(
         tx: any optax transformation.
         fn: (gradient [...], parameter [...]) -> gradient [...].
     Raises:
-        ConfigError: `tx` is not an optax transformation; at `update`: no parameters were passed.
+        ConfigError: `tx` is not an optax transformation, or `fn` no function; at `update`: no
+            parameters were passed.
 
     Example:
         >>> tx = ipu.optim.map_gradient(optax.sgd(1.0), lambda grad, param: grad + 0.5 * param)
@@ -35,6 +36,11 @@ def map_gradient(
         [-2. -3.]
     """
     inner = extended(WHERE, tx)
+    if not callable(fn):
+        raise ConfigError(
+            f"[{WHERE}] needs fn to be a function of a gradient and a parameter; got {fn!r}. Pass "
+            "one that returns a gradient."
+        )
 
     def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
         if params is None:

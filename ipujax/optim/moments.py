@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     import optax
 
 
-def check_dtype(where: str, name: str, dtype: Any) -> None:
-    """Refuses what is neither None nor a floating-point dtype."""
-    if dtype is None:
-        return
-    try:
-        is_floating = jnp.issubdtype(jnp.dtype(dtype), jnp.floating)
-    except TypeError:
-        is_floating = False
-    if not is_floating:
-        raise ConfigError(
-            f"[{where}] needs {name} to be a floating-point dtype or None; got {dtype!r}. "
-            "Pass one, such as jnp.float32."
-        )
-
-
 def compute_dtype(x: Any) -> Any:
     """What updates are computed in: float32, or what is wider."""
     return jnp.promote_types(jnp.float32, jnp.result_type(x))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ipujax.arguments import check_dtype, flag
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,
     averaged,
-    check_dtype,
     in_dtype_of,
     kept,
     needs_params,
@@ -82,19 +82,16 @@ def rmsprop(
         >>> print(tx.update(jnp.array([2.0, -4.0]), tx.init(jnp.ones(2)))[0])
         [-0.2  0.2]
     """
+    centered = flag(WHERE, "centered", centered)
+    tf_variant = flag(WHERE, "tf_variant", tf_variant)
     check_dtype(WHERE, "first_moment_dtype", first_moment_dtype)
     check_dtype(WHERE, "second_moment_dtype", second_moment_dtype)
     check_dtype(WHERE, "velocity_dtype", velocity_dtype)
     check_dtype(WHERE, "accumulator_dtype", accumulator_dtype)
     declared = Declared(
-        WHERE,
-        learning_rate=learning_rate,
-        decay=decay,
-        eps=eps,
-        weight_decay=weight_decay,
-        momentum=momentum,
-        loss_scaling=loss_scaling,
-    )
+        WHERE, learning_rate=learning_rate, decay=decay, eps=eps, weight_decay=weight_decay,
+        momentum=momentum, loss_scaling=loss_scaling,
+    )  # fmt: skip
     has_velocity = not declared.is_constant("momentum", 0.0)
 
     def init(params: Any) -> RmspropState:

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
+from ipujax.arguments import check_dtype, flag
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import check_num_micro_batches
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,
-    check_dtype,
     in_dtype_of,
     is_number,
     kept,
@@ -109,9 +109,10 @@ def sgd(
         loss_scaling=loss_scaling,
         velocity_scaling=velocity_scaling,
     )
+    nesterov = flag(WHERE, "nesterov", nesterov)
     if nesterov:
         _check_nesterov(declared)
-    if combined_accumulation:
+    if flag(WHERE, "combined_accumulation", combined_accumulation):
         dtypes = (velocity_dtype, accumulator_dtype)
         return combined_sgd(WHERE, declared, nesterov, dtypes, num_micro_batches, axis_name)
     if axis_name is not None:

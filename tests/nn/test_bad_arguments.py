@@ -137,8 +137,8 @@ REFUSED: dict[str, Refusal] = {
         "needs a mapped axis",
         "none",
     ),
-    "bn-init--1": (lambda: nn.batch_norm_init(-1), "needs a number of channels of at", "-1"),
-    "bn-init-1.5": (lambda: nn.batch_norm_init(1.5), "needs a number of channels of at", "1.5"),
+    "bn-init--1": (lambda: nn.batch_norm_init(-1), "needs channels to be a whole number", "-1"),
+    "bn-init-1.5": (lambda: nn.batch_norm_init(1.5), "needs channels to be a whole number", "1.5"),
     "ce-scale0": (
         lambda: nn.cross_entropy(X, np.zeros(4, int), loss_scale=0),
         "needs a finite scalar loss_scale above 0",
@@ -176,7 +176,7 @@ REFUSED: dict[str, Refusal] = {
     ),
     "ctc-rank": (
         lambda: nn.ctc_loss(X, np.zeros((2, 1), int)),
-        "needs data [time, batch, classes] of float32,",
+        "needs logits [time, batch, classes] of float32,",
         "float32 [4, 6]",
     ),
     "ctc-blank": (
@@ -221,7 +221,7 @@ REFUSED: dict[str, Refusal] = {
     ),
     "ctc-f64": (
         lambda: nn.ctc_loss(G.astype(int), np.ones((3, 1), int)),
-        "needs data [time, batch, classes] of float32,",
+        "needs logits [time, batch, classes] of float32,",
         "int32 [2, 3, 4]",
     ),
     "ctc-blank-float": (
@@ -307,6 +307,32 @@ REFUSED: dict[str, Refusal] = {
         lambda: lstm(lengths=[1.0, 2.0]),
         "needs lengths [2] of integers, one for",
         "float32 [2]",
+    ),
+    "lstm-lengths-beyond": (lambda: lstm(lengths=[5, 6]), "needs lengths from 0 to 5", "6"),
+    "dyn-lengths-negative": (
+        lambda: gru("dynamic_gru", np.array([5, -1])),
+        "needs lengths from 0 to 5",
+        "-1",
+    ),
+    "ln-gamma-complex": (
+        lambda: nn.layer_norm(X, np.ones(6, complex)),
+        "needs gamma of real numbers",
+        "complex64",
+    ),
+    "bn-beta-bool": (
+        lambda: nn.batch_norm(X, nn.batch_norm_init(6), None, np.ones(6, bool)),
+        "needs beta of real numbers",
+        "bool",
+    ),
+    "in-gamma": (
+        lambda: nn.instance_norm(X[None], np.ones(5)),
+        "needs gamma of shape (6,)",
+        "(5,)",
+    ),
+    "ctc-labels-64": (
+        lambda: nn.ctc_loss(G, np.full((3, 1), 2**32 + 1)),
+        "needs labels of integers from -2147483648 to",
+        "4294967297",
     ),
     "lstm-state": (
         lambda: lstm(

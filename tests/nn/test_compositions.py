@@ -31,7 +31,7 @@ def gru(x: Any, *weights: Any, **options: Any) -> Any:
 
 
 def dynamic_gru(x: Any, *weights: Any, **options: Any) -> Any:
-    return ipu.nn.dynamic_gru(x, np.array([0, STEPS, 9]), GRUWeights(*weights), **options)
+    return ipu.nn.dynamic_gru(x, np.array([0, STEPS, 2]), GRUWeights(*weights), **options)
 
 
 def augru(x: Any, *weights: Any, **options: Any) -> Any:
@@ -44,7 +44,7 @@ def augru(x: Any, *weights: Any, **options: Any) -> Any:
     ("layer", "values", "options"),
     [
         (lstm, operands(4), {}),
-        (lstm, operands(4), {"lengths": np.array([0, STEPS, 9])}),
+        (lstm, operands(4), {"lengths": np.array([0, STEPS, 2])}),
         (gru, operands(3), {}),
         (gru, operands(3, 2), {"reset_after": True}),
         (dynamic_gru, operands(3, 2), {"reset_after": True}),

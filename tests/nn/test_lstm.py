@@ -78,7 +78,7 @@ def test_outputs_and_states_are_those_of_cells(lengths: Any) -> None:
     "options",
     [
         {},
-        {"lengths": jnp.array([1, 9, 3])},
+        {"lengths": jnp.array([1, 5, 3])},
         {"recompute": True, "precompute_inputs": False},
         {"activation": "relu", "recurrent_activation": "hard_sigmoid"},
         {"cell_order": ("output", "input", "forget", "candidate")},
@@ -145,7 +145,7 @@ def test_empty_layers_and_single_steps() -> None:
 def test_sequences_on_several_threads_are_those_of_the_definition() -> None:
     """Layers so large that each thread runs some sequences."""
     x, weights, state = layer(24, 18, 8, 64)
-    lengths = jnp.arange(18) * 3 // 2
+    lengths = jnp.minimum(jnp.arange(18) * 3 // 2, 24)
 
     def both(*operands: Any) -> Any:
         def loss(x: Any, weights: Any, state: Any, lengths: Any) -> Any:

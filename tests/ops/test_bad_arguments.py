@@ -26,6 +26,27 @@ REFUSED: dict[str, Refusal] = {
         "needs ids of an integer dtype",
         "float32",
     ),
+    "emb-range": (lambda: ops.embedding_lookup(X, [0, 4]), "needs ids from 0 to 3", "4"),
+    "emb-negative": (lambda: ops.embedding_lookup(X, ([0], -1)), "needs ids from 0 to 3", "-1"),
+    "emb-64": (
+        lambda: ops.embedding_lookup(X, np.array([2**32])),
+        "needs ids of integers from -2147483648 to",
+        "4294967296",
+    ),
+    "mconv-dilation": (
+        lambda: ops.multi_conv(
+            [ops.Conv(np.ones((1, 3, 4, 4), np.float32), X[:3, :3, None, None], lhs_dilation=(2,))]
+        ),
+        "needs arguments of a convolution",
+        "[1, 3, 4, 4] and [3, 3, 1, 1] in number 0: strides and dilations are 2 numbers",
+    ),
+    "mconv-strides": (
+        lambda: ops.multi_conv(
+            [ops.Conv(np.ones((1, 3, 4), np.float32), X[:3, :3, None], window_strides=[2**40])]
+        ),
+        "needs arguments of a convolution",
+        "[1, 3, 4] and [3, 3, 1] in number 0: strides, dilations and groups are from 1",
+    ),
     "emb-rows0": (
         lambda: ops.embedding_lookup(X[:0], [0]),
         "needs params [rows, ...] of a floating-point",

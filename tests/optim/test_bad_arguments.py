@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
 import ipujax as ipu
@@ -13,6 +14,31 @@ NAN = float("nan")
 #: name -> (a call, what the error says that is needed, what it got)
 REFUSED: dict[str, Refusal] = {
     "adam-nan": (lambda: optim.adam(NAN), "needs learning_rate to be a finite number", "nan"),
+    "adam-traced": (
+        lambda: jax.jit(lambda rate: optim.adam(rate).init(rate))(0.1),
+        "needs learning_rate to be a finite number of at least 0, known when",
+        "JitTracer",
+    ),
+    "variable-float32": (
+        lambda: optim.variable(1e39),
+        "needs value to be a finite number",
+        "1e+39",
+    ),
+    "accumulate-dtype": (
+        lambda: optim.gradient_accumulation(optim.sgd(0.1), 2, "int8"),
+        "needs dtype to be a floating-point dtype or None",
+        "'int8'",
+    ),
+    "adam-float64": (
+        lambda: optim.adam(first_moment_dtype="float64"),
+        "needs first_moment_dtype to be a floating-point dtype",
+        "'float64', which needs jax_enable_x64",
+    ),
+    "map": (
+        lambda: optim.map_gradient(optim.sgd(0.1), 2),
+        "needs fn to be a function of a gradient",
+        "2",
+    ),
     "adam-b1": (lambda: optim.adam(b1=1.0), "needs b1 to be a number from", "1.0"),
     "adam-eps": (lambda: optim.adam(eps=-1), "needs eps to be a finite number", "-1"),
     "adam-ls0": (

@@ -20,8 +20,7 @@ def embedding_lookup(d: Draw) -> Case:
     id_dtype = d.one(np.int32, np.int32, np.uint8, np.int16)
 
     def draw(numbers: Numbers) -> Any:
-        low = 0 if id_dtype == np.uint8 else -2
-        ids = [numbers.integers(low, shape[0] + 2, s).astype(id_dtype) for s in ids_shapes]
+        ids = [numbers.integers(0, shape[0], s).astype(id_dtype) for s in ids_shapes]
         return (normal(numbers, shape, dtype), *ids)
 
     def function(table: Any, *ids: Any) -> Any:

@@ -44,7 +44,7 @@ def lstm(d: Draw) -> Case:
     def draw(numbers: Numbers) -> Any:
         shapes = [(steps, batch, num_in), (4, num_in, size), (4, size, size), (4, size)]
         shapes += [(batch, size)] * (2 * with_state)
-        lengths = numbers.integers(0, steps + 2, batch).astype(np.int32)
+        lengths = numbers.integers(0, steps + 1, batch).astype(np.int32)
         arrays = [normal(numbers, shape, dtype, 0.6) for shape in shapes]
         return (*arrays, *([lengths] if limited else []))
 
@@ -105,7 +105,7 @@ def gru(d: Draw, name: str) -> Case:
         arrays = [normal(numbers, shape, dtype, 0.6) for shape in shapes]
         if attends:
             arrays.append(numbers.random((batch, steps)).astype(dtype))
-        lengths = numbers.integers(0, steps + 2, batch).astype(np.int32)
+        lengths = numbers.integers(0, steps + 1, batch).astype(np.int32)
         return (*arrays, *([lengths] if limited else []))
 
     def split(rest: Any) -> list[Any]:
