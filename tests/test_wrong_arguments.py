@@ -236,10 +236,11 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
 }  # fmt: skip
 
 
-def cases() -> Iterator[Any]:
+def cases(*kinds: str) -> Iterator[Any]:
+    """Function, argument and kind of all that are of one of the kinds; of none given, of any."""
     for number, (function, arguments) in enumerate(ARGUMENTS.items()):
         for name, (kind, _) in arguments.items():
-            if kind:
+            if kind in kinds or (kind and not kinds):
                 label = f"{number}-{function.__qualname__.split('.')[0]}-{name}"
                 yield pytest.param(function, name, kind, id=label)
 
@@ -257,19 +258,8 @@ def test_wrong_values_are_refused(function: Any, name: str, kind: str) -> None:
         assert FORM.fullmatch(str(caught.value)), (value, str(caught.value))
 
 
-FLAGS = {
-    (function, name)
-    for function, arguments in ARGUMENTS.items()
-    for name, (kind, _) in arguments.items()
-    if kind in ("flag", "integer")
-}
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(each, id=f"{each[0].__qualname__}-{each[1]}") for each in FLAGS]
-)
-def test_traced_flags_and_sizes_are_refused(case: Any) -> None:
-    function, name = case
+@pytest.mark.parametrize(("function", "name", "kind"), [*cases("flag", "integer")])
+def test_traced_flags_and_sizes_are_refused(function: Any, name: str, kind: str) -> None:
     good = {each: value for each, (_, value) in ARGUMENTS[function].items() if each != name}
     good.pop("cell_order", None)
 
