@@ -241,7 +241,7 @@ def test_vmap_with_labels_that_all_share(most: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.zeros((2, 3)), [[1]]), r"needs data \[time, batch, classes\]"),
+        ((np.zeros((2, 3)), [[1]]), r"needs logits \[time, batch, classes\]"),
         ((np.zeros((2, 1, 3)), [[0]]), "and not the blank 0; got 0"),
         ((np.zeros((2, 1, 3)), [[3]]), "classes from 0 to 2"),
         ((np.zeros((2, 1, 3)), [[1]], [3]), "needs data_lengths from 0 to 2; got 3"),
