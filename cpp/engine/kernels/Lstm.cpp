@@ -41,21 +41,12 @@ class LstmForward final : public Kernel {
     Workspace workspace;
     const std::size_t out = layer_.limited ? 7 : 6;
     const std::byte* limits = layer_.limited ? p[6] : nullptr;
-    float* units = workspace.get<float>(l.T * l.B * l.row());
-    for (std::int64_t i = 0; i < l.T * l.B; ++i)
-      std::memcpy(units + i * l.row(), p[3], bytesOf(l.row()));
-    blas::Gemm gemm;
-    gemm.accumulate = true;
-    gemm.m = l.T * l.B;
-    gemm.n = l.row();
-    gemm.k = l.I;
-    gemm.a = rowsOf(floats(p[0]), l.I);
-    gemm.b = rowsOf(asMatrix(input_weights_, p[1], kAsGiven, workspace), l.row());
-    gemm.c = rowsInto(units, l.row());
-    if (l.I > 0) blas::gemm(&context.pool, gemm);
-    const std::int64_t state = l.B * l.O;
+    const float* input_weights = asMatrix(input_weights_, p[1], kAsGiven, workspace);
     const float* weights = asMatrix(output_weights_, p[2], kAsGiven, workspace);
-    Rows rows{units, StepWeights(rowsOf(weights, l.row()), l.O, l.row(), l.T, workspace), limits};
+    Rows rows{floats(p[0]), floats(p[3]),
+              StepWeights(rowsOf(input_weights, l.row()), l.I, l.row(), l.T, workspace),
+              StepWeights(rowsOf(weights, l.row()), l.O, l.row(), l.T, workspace), limits};
+    const std::int64_t state = l.B * l.O;
     rows.last = l.full ? workspace.get<float>(state) : floats(p[out]);
     rows.cell = floats(p[out + 1]);
     rows.out = l.full ? floats(p[out]) : nullptr;
@@ -70,8 +61,8 @@ class LstmForward final : public Kernel {
 
  private:
   struct Rows {
-    float* units;
-    StepWeights weights;
+    const float *x, *biases;
+    StepWeights input_weights, weights;
     const std::byte* limits;
     float *last = nullptr, *cell = nullptr, *out = nullptr, *kept = nullptr;
   };
@@ -85,17 +76,51 @@ class LstmForward final : public Kernel {
     gemm.accumulate = true;
     gemm.m = end - begin;
     rows.weights.setIn(gemm);
+    const std::int64_t at_once = stepsAtOnce(end - begin);
+    float* units = workspace.get<float>(at_once * gemm.m * l.row());
+    float* x = workspace.get<float>(at_once * gemm.m * l.I);
     for (std::int64_t t = 0; t < l.T; ++t) {
+      float* now = units + t % at_once * gemm.m * l.row();
+      if (t % at_once == 0)
+        weighInputs(pool, rows, t, std::min(at_once, l.T - t), begin, end, x, units);
       const bool in_out = t > 0 && rows.out && rows.limits == nullptr;
       const float* before = in_out ? rows.out + (t - 1) * l.B * l.O : rows.last;
       gemm.a = rowsOf(before + begin * l.O, l.O);
-      gemm.c = rowsInto(rows.units + (t * l.B + begin) * l.row(), l.row());
+      gemm.c = rowsInto(now, l.row());
       stepProduct(pool, gemm);
-      for (std::int64_t b = begin; b < end; ++b) step(rows, t, b, tanh);
+      for (std::int64_t b = begin; b < end; ++b)
+        step(rows, t, b, now + (b - begin) * l.row(), tanh);
     }
   }
 
-  void step(const Rows& rows, std::int64_t t, std::int64_t b, float* tanh) const {
+  /// Steps whose inputs are weighted together: their units stay in the L2 cache, and the weights
+  /// are read once for many rows.
+  std::int64_t stepsAtOnce(std::int64_t rows) const {
+    constexpr std::int64_t kUnits = 1 << 15, kRows = 64;
+    const std::int64_t most = std::max(kUnits / std::max<std::int64_t>(1, layer_.row()), kRows);
+    return std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, rows), 1,
+                                    std::max<std::int64_t>(1, layer_.T));
+  }
+
+  /// x W + b of steps [t, t + count) of sequences [begin, end), into units [count, sequences, row].
+  void weighInputs(ThreadPool* pool, const Rows& rows, std::int64_t t, std::int64_t count,
+                   std::int64_t begin, std::int64_t end, float* x, float* units) const {
+    const auto& l = layer_;
+    const std::int64_t n = end - begin;
+    for (std::int64_t i = 0; i < count * n; ++i)
+      std::memcpy(units + i * l.row(), rows.biases, bytesOf(l.row()));
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(x + i * n * l.I, rows.x + ((t + i) * l.B + begin) * l.I, bytesOf(n * l.I));
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = count * n;
+    rows.input_weights.setIn(gemm);
+    gemm.a = rowsOf(x, l.I);
+    gemm.c = rowsInto(units, l.row());
+    if (l.I > 0) stepProduct(pool, gemm);
+  }
+
+  void step(const Rows& rows, std::int64_t t, std::int64_t b, float* units, float* tanh) const {
     const auto& l = layer_;
     const Loops& loop = loops();
     const std::size_t bytes = bytesOf(l.O);
@@ -112,7 +137,7 @@ class LstmForward final : public Kernel {
     }
     float* unit[4];
     for (int u = 0; u < 4; ++u) {
-      unit[u] = rows.units + (t * l.B + b) * l.row() + l.at[static_cast<std::size_t>(u)] * l.O;
+      unit[u] = units + l.at[static_cast<std::size_t>(u)] * l.O;
       loop.activate[u == kCandidate ? l.activation : l.gate](unit[u], l.O);
     }
     if (rows.kept) {
