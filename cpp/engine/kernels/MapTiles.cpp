@@ -67,6 +67,7 @@ namespace {
 
 constexpr std::int64_t kMostLanes = 16;  ///< of simd::chainLanes()
 
+/// Elements of a tile: with the evaluator's blocks as tiles, short rows were slower.
 constexpr std::int64_t kTile = 2048;
 
 /// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
