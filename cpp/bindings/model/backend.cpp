@@ -4,6 +4,7 @@
 #include "engine/blas/OpenBlas.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplin/MatMul.hpp"
+#include "poplin/internal/Plan.hpp"
 #include "poplin/internal/VertexCycles.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Fill.hpp"
@@ -85,6 +86,9 @@ void backend::bind(py::module_& m) {
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
   bindCycles(m);
+  // PopLibs has no invalid_option here; in Python it is one, as for other options of the user.
+  py::register_exception<poplin::plan::no_plan>(submodule(m, "poplin"), "no_plan",
+                                                poplar.attr("invalid_option"));
   submodule(m, "engine")
       .def("compileCustomOps", &popx::compileCustomOps, "source"_a, "flags"_a = "",
            py::call_guard<py::gil_scoped_release>());

@@ -49,7 +49,10 @@ class GruForward final : public Kernel {
     const std::size_t out = l.written(kRead);
     Run run{&context.pool, l.limited ? p[l.limits(kRead)] : nullptr,
             l.attends ? floats(p[l.attention(kRead)]) : nullptr};
-    run.units = weighInputs(context.pool, p, workspace);
+    const float* biases = biasesOf(floats(p[3]), workspace);
+    const StepWeights input_weights(
+        rowsOf(asMatrix(input_weights_, p[1], l.at, workspace), 3 * l.O), l.I, 3 * l.O, l.T,
+        workspace);
     run.h = l.full ? workspace.get<float>(l.state()) : floats(p[out]);
     std::memcpy(run.h, p[4], bytesOf(l.state()));
     const float* weights = asMatrix(output_weights_, p[2], l.at, workspace);
@@ -59,15 +62,17 @@ class GruForward final : public Kernel {
     run.gates = unitsOf(kReset, 2);
     run.candidate = unitsOf(kCandidate, 1);
     run.memory = workspace.get<float>(l.state());
-    run.biases = floats(p[3]) + (2 * l.at[kCandidate] + 1) * l.O;
+    run.memory_biases = floats(p[3]) + (2 * l.at[kCandidate] + 1) * l.O;
     forSequences(context.pool, l.B, 3 * l.T * l.O * l.O,
                  [&](ThreadPool* pool, std::int64_t begin, std::int64_t end) {
                    Run part = run;
                    part.pool = pool;
                    part.begin = begin;
                    part.end = end;
+                   StepInputs inputs(floats(p[0]), biases, input_weights, l.T, l.B, begin, end);
                    for (std::int64_t t = 0; t < l.T; ++t) {
                      part.t = t;
+                     part.units = inputs.at(t, pool);
                      part.out = l.full ? floats(p[out]) + t * l.state() : nullptr;
                      part.kept =
                          keeps_ ? floats(p[out + 1]) + t * l.numKept() * l.state() : nullptr;
@@ -83,38 +88,26 @@ class GruForward final : public Kernel {
     const std::byte* limits;
     const float* attention;
     std::int64_t begin = 0, end = 0;  ///< of the sequences
-    float *units = nullptr, *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
-    const float* biases = nullptr;
+    float* units = nullptr;  ///< of these sequences
+    float *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
+    const float* memory_biases = nullptr;
     StepWeights gates = {}, candidate = {};
     std::int64_t t = 0;
   };
 
-  /// x W + b of all steps, [T, B, 3 O].
-  float* weighInputs(ThreadPool& pool, std::span<std::byte* const> p, Workspace& workspace) const {
+  /// Biases [3 O] of units in their order; the gates have both of theirs added.
+  float* biasesOf(const float* given, Workspace& workspace) const {
     const auto& l = layer_;
-    float* units = workspace.get<float>(l.T * l.B * 3 * l.O);
-    float* row = workspace.get<float>(3 * l.O);
+    float* biases = workspace.get<float>(3 * l.O);
     for (std::int64_t u = 0; u < 3; ++u) {
-      const float* from =
-          floats(p[3]) + l.at[static_cast<std::size_t>(u)] * l.O * (l.after ? 2 : 1);
-      for (std::int64_t i = 0; i < l.O; ++i)  // gates have both biases added here
-        row[u * l.O + i] = from[i] + (l.after && u < kCandidate ? from[l.O + i] : 0.0f);
+      const float* from = given + l.at[static_cast<std::size_t>(u)] * l.O * (l.after ? 2 : 1);
+      for (std::int64_t i = 0; i < l.O; ++i)
+        biases[u * l.O + i] = from[i] + (l.after && u < kCandidate ? from[l.O + i] : 0.0f);
     }
-    for (std::int64_t i = 0; i < l.T * l.B; ++i)
-      std::memcpy(units + i * 3 * l.O, row, bytesOf(3 * l.O));
-    blas::Gemm gemm;
-    gemm.accumulate = true;
-    gemm.m = l.T * l.B;
-    gemm.n = 3 * l.O;
-    gemm.k = l.I;
-    gemm.a = rowsOf(floats(p[0]), l.I);
-    gemm.b = rowsOf(asMatrix(input_weights_, p[1], l.at, workspace), 3 * l.O);
-    gemm.c = rowsInto(units, 3 * l.O);
-    if (l.I > 0) blas::gemm(&pool, gemm);
-    return units;
+    return biases;
   }
 
-  /// to += a U of some units, [B, O] x [O, units O], rows of these sequences.
+  /// to += a U of some units, [B, O] x [O, units O]; `to` has the rows of these sequences only.
   void product(const Run& run, const float* a, const StepWeights& weights, float* to,
                std::int64_t row) const {
     blas::Gemm gemm;
@@ -122,22 +115,25 @@ class GruForward final : public Kernel {
     gemm.m = run.end - run.begin;
     weights.setIn(gemm);
     gemm.a = rowsOf(a + run.begin * layer_.O, layer_.O);
-    gemm.c = rowsInto(to + run.begin * row, row);
+    gemm.c = rowsInto(to, row);
     stepProduct(run.pool, gemm);
+  }
+
+  float* rowOf(const Run& run, std::int64_t b) const {
+    return run.units + (b - run.begin) * 3 * layer_.O;
   }
 
   void step(const Run& run) const {
     const auto& l = layer_;
     const Loops& loop = loops();
-    float* units = run.units + run.t * l.B * 3 * l.O;
-    product(run, run.h, run.gates, units, 3 * l.O);
+    product(run, run.h, run.gates, run.units, 3 * l.O);
     if (l.after) {
       for (std::int64_t b = run.begin; b < run.end; ++b)
-        std::memcpy(run.memory + b * l.O, run.biases, bytesOf(l.O));
-      product(run, run.h, run.candidate, run.memory, l.O);
+        std::memcpy(run.memory + b * l.O, run.memory_biases, bytesOf(l.O));
+      product(run, run.h, run.candidate, run.memory + run.begin * l.O, l.O);
     }
     for (std::int64_t b = run.begin; b < run.end; ++b) {
-      float* unit = units + b * 3 * l.O;
+      float* unit = rowOf(run, b);
       float* memory = run.memory + b * l.O;
       for (const int u : {kReset, kUpdate}) loop.activate[l.gate](unit + u * l.O, l.O);
       if (l.after)
@@ -145,8 +141,8 @@ class GruForward final : public Kernel {
       else
         loop.multiply(unit, run.h + b * l.O, memory, l.O);
     }
-    if (!l.after) product(run, run.memory, run.candidate, units + kCandidate * l.O, 3 * l.O);
-    for (std::int64_t b = run.begin; b < run.end; ++b) finish(run, b, units + b * 3 * l.O);
+    if (!l.after) product(run, run.memory, run.candidate, run.units + kCandidate * l.O, 3 * l.O);
+    for (std::int64_t b = run.begin; b < run.end; ++b) finish(run, b, rowOf(run, b));
   }
 
   void finish(const Run& run, std::int64_t b, float* unit) const {

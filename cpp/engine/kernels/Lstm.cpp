@@ -76,48 +76,17 @@ class LstmForward final : public Kernel {
     gemm.accumulate = true;
     gemm.m = end - begin;
     rows.weights.setIn(gemm);
-    const std::int64_t at_once = stepsAtOnce(end - begin);
-    float* units = workspace.get<float>(at_once * gemm.m * l.row());
-    float* x = workspace.get<float>(at_once * gemm.m * l.I);
+    StepInputs inputs(rows.x, rows.biases, rows.input_weights, l.T, l.B, begin, end);
     for (std::int64_t t = 0; t < l.T; ++t) {
-      float* now = units + t % at_once * gemm.m * l.row();
-      if (t % at_once == 0)
-        weighInputs(pool, rows, t, std::min(at_once, l.T - t), begin, end, x, units);
+      float* units = inputs.at(t, pool);
       const bool in_out = t > 0 && rows.out && rows.limits == nullptr;
       const float* before = in_out ? rows.out + (t - 1) * l.B * l.O : rows.last;
       gemm.a = rowsOf(before + begin * l.O, l.O);
-      gemm.c = rowsInto(now, l.row());
+      gemm.c = rowsInto(units, l.row());
       stepProduct(pool, gemm);
       for (std::int64_t b = begin; b < end; ++b)
-        step(rows, t, b, now + (b - begin) * l.row(), tanh);
+        step(rows, t, b, units + (b - begin) * l.row(), tanh);
     }
-  }
-
-  /// Steps whose inputs are weighted together: their units stay in the L2 cache, and the weights
-  /// are read once for many rows.
-  std::int64_t stepsAtOnce(std::int64_t rows) const {
-    constexpr std::int64_t kUnits = 1 << 15, kRows = 64;
-    const std::int64_t most = std::max(kUnits / std::max<std::int64_t>(1, layer_.row()), kRows);
-    return std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, rows), 1,
-                                    std::max<std::int64_t>(1, layer_.T));
-  }
-
-  /// x W + b of steps [t, t + count) of sequences [begin, end), into units [count, sequences, row].
-  void weighInputs(ThreadPool* pool, const Rows& rows, std::int64_t t, std::int64_t count,
-                   std::int64_t begin, std::int64_t end, float* x, float* units) const {
-    const auto& l = layer_;
-    const std::int64_t n = end - begin;
-    for (std::int64_t i = 0; i < count * n; ++i)
-      std::memcpy(units + i * l.row(), rows.biases, bytesOf(l.row()));
-    for (std::int64_t i = 0; i < count; ++i)
-      std::memcpy(x + i * n * l.I, rows.x + ((t + i) * l.B + begin) * l.I, bytesOf(n * l.I));
-    blas::Gemm gemm;
-    gemm.accumulate = true;
-    gemm.m = count * n;
-    rows.input_weights.setIn(gemm);
-    gemm.a = rowsOf(x, l.I);
-    gemm.c = rowsInto(units, l.row());
-    if (l.I > 0) stepProduct(pool, gemm);
   }
 
   void step(const Rows& rows, std::int64_t t, std::int64_t b, float* units, float* tanh) const {

@@ -87,6 +87,8 @@ class StepWeights {
     gemm.b = matrix_;
     gemm.packed = packed_;
   }
+  std::int64_t rows() const { return k_; }
+  std::int64_t columns() const { return n_; }
 
  private:
   blas::ConstMatrix matrix_ = {};
@@ -99,6 +101,58 @@ inline void stepProduct(ThreadPool* pool, const blas::Gemm& gemm) {
   constexpr std::int64_t kSharedWork = 1 << 22;  // multiply-adds
   blas::gemm(gemm.m * gemm.n * gemm.k < kSharedWork ? nullptr : pool, gemm);
 }
+
+/// x W + b of sequences [begin, end), rows of `row` units, weighed for a few steps at a time: so
+/// these stay in the L2 cache, and the weights are read once for many rows.
+class StepInputs {
+ public:
+  /// x [steps, batch, inputs]; biases [row].
+  StepInputs(const float* x, const float* biases, const StepWeights& weights, std::int64_t steps,
+             std::int64_t batch, std::int64_t begin, std::int64_t end)
+      : x_(x + begin * weights.rows()),
+        biases_(biases),
+        weights_(weights),
+        steps_(steps),
+        batch_(batch),
+        rows_(end - begin) {
+    constexpr std::int64_t kUnits = 1 << 15, kRows = 64;
+    const std::int64_t row = weights.columns();
+    const std::int64_t most = std::max(kUnits / std::max<std::int64_t>(1, row), kRows);
+    at_once_ = std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, rows_), 1,
+                                        std::max<std::int64_t>(1, steps));
+    together_ = workspace_.get<float>(at_once_ * rows_ * weights.rows());
+    units_ = workspace_.get<float>(at_once_ * rows_ * row);
+  }
+
+  /// Those of step t, [end - begin, row]; t counts up from 0. The caller may write to them.
+  float* at(std::int64_t t, ThreadPool* pool) {
+    if (t % at_once_ == 0) weigh(t, std::min(at_once_, steps_ - t), pool);
+    return units_ + t % at_once_ * rows_ * weights_.columns();
+  }
+
+ private:
+  void weigh(std::int64_t t, std::int64_t count, ThreadPool* pool) {
+    const std::int64_t row = weights_.columns(), inputs = weights_.rows();
+    for (std::int64_t i = 0; i < count * rows_; ++i)
+      std::copy_n(biases_, row, units_ + i * row);
+    if (inputs == 0) return;
+    for (std::int64_t i = 0; i < count; ++i)
+      std::copy_n(x_ + (t + i) * batch_ * inputs, rows_ * inputs, together_ + i * rows_ * inputs);
+    blas::Gemm gemm;
+    gemm.accumulate = true;
+    gemm.m = count * rows_;
+    weights_.setIn(gemm);
+    gemm.a = rowsOf(together_, inputs);
+    gemm.c = rowsInto(units_, row);
+    stepProduct(pool, gemm);
+  }
+
+  const float *x_, *biases_;
+  const StepWeights& weights_;
+  std::int64_t steps_, batch_, rows_, at_once_;
+  Workspace workspace_;
+  float *together_, *units_;
+};
 
 /// Runs loop(pool, begin, end) over all sequences, which are independent: in parts of them, each on
 /// one thread (where pool is null) for all of its steps, or as a whole where they are few.

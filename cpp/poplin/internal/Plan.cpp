@@ -204,7 +204,7 @@ std::vector<std::uint64_t> serialSplits(const Constraints& wanted) {
      << p.groups << " groups, " << p.rows << " rows, " << p.in_channels << " input and "
      << p.out_channels << " output channels, and " << p.taps()
      << " kernel elements. Relax them, or limit them to other products.";
-  throw poplar::invalid_option(os.str());
+  throw no_plan(os.str());
 }
 
 }  // namespace

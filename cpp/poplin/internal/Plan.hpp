@@ -7,6 +7,7 @@
 #include "engine/Cost.hpp"
 #include "engine/ElementType.hpp"
 #include "poplar/Target.hpp"
+#include "poputil/exceptions.hpp"
 
 /// How a matrix product or convolution is shared out over the tiles: PopLibs' planner in closed
 /// form.
@@ -82,10 +83,15 @@ struct Plan {
   std::string report() const;
 };
 
+/// No plan meets the constraints.
+struct no_plan : poputil::poplibs_error {
+  using poplibs_error::poplibs_error;
+};
+
 /// The plan with the fewest cycles among all whose temporaries fit the memory proportion; if none
 /// fits, the one with the least memory. Candidates do not depend on the proportion, so that more
 /// memory never costs cycles. `bounded`: candidates that are sure to be slower are passed over; the
-/// plan is the same without. Throws poplar::invalid_option if none meets the constraints.
+/// plan is the same without. Throws no_plan if none meets the constraints.
 Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded = true);
 
 }  // namespace poplin::plan

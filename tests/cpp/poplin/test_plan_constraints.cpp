@@ -103,7 +103,7 @@ TEST(plans_obey_constraints_over_random_products) {
         check::fail(__FILE__, __LINE__, "problem ", i, ": ", plan.report());
       if (plan.in_serial == 1 && plan.out_serial == 1) CHECK(plan.cost.cycles() >= free * 0.5);
       ++planned;
-    } catch (const poplar::invalid_option& error) {
+    } catch (const poputil::poplibs_error& error) {
       CHECK(std::string(error.what()).find("needs planConstraints that a plan can meet") !=
             std::string::npos);
     }

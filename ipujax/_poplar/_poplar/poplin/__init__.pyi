@@ -31,6 +31,7 @@ __all__: list[str] = [
     "matMulGrouped",
     "matMulGroupedAcc",
     "multiconv",
+    "no_plan",
 ]
 
 class PlanningCache:
@@ -81,6 +82,9 @@ class ConvParams:
     ) -> None: ...
     def __repr__(self) -> str: ...
     def getOutputFieldShape(self) -> list[int]: ...
+
+class no_plan(poplar.invalid_option):
+    pass
 
 def ampVertexCycles(rows: typing.SupportsIndex, float_partials: bool = False) -> float: ...
 def calculateWeightDeltas(
