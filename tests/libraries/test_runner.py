@@ -105,8 +105,8 @@ def test_a_program_that_hangs_ends_at_the_time_limit(tmp_path: Path):
     path = tmp_path / "hanging.py"
     beginning = PROGRAMS[: PROGRAMS.index("@program")]
     path.write_text(f'{beginning}@program(0, "none")\ndef hangs():\n    time.sleep(600)\n')
-    (outcome,) = outcomes(read(path), timeout=10)
-    assert outcome.problem == "on ipu: no result within 10 s\non cpu: no result within 10 s"
+    (outcome,) = outcomes(read(path), timeout=3)
+    assert outcome.problem == "on ipu: no result within 3 s\non cpu: no result within 3 s"
     assert not outcome.passed
 
 

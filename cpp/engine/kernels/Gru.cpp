@@ -88,7 +88,7 @@ class GruForward final : public Kernel {
     const std::byte* limits;
     const float* attention;
     std::int64_t begin = 0, end = 0;  ///< of the sequences
-    float* units = nullptr;  ///< of these sequences
+    float* units = nullptr;           ///< of these sequences
     float *h = nullptr, *memory = nullptr, *out = nullptr, *kept = nullptr;
     const float* memory_biases = nullptr;
     StepWeights gates = {}, candidate = {};

@@ -133,8 +133,7 @@ class StepInputs {
  private:
   void weigh(std::int64_t t, std::int64_t count, ThreadPool* pool) {
     const std::int64_t row = weights_.columns(), inputs = weights_.rows();
-    for (std::int64_t i = 0; i < count * rows_; ++i)
-      std::copy_n(biases_, row, units_ + i * row);
+    for (std::int64_t i = 0; i < count * rows_; ++i) std::copy_n(biases_, row, units_ + i * row);
     if (inputs == 0) return;
     for (std::int64_t i = 0; i < count; ++i)
       std::copy_n(x_ + (t + i) * batch_ * inputs, rows_ * inputs, together_ + i * rows_ * inputs);
