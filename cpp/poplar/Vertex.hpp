@@ -23,7 +23,8 @@ enum class VectorLayout {
   SCALED_PTR32,
   SCALED_PTR64,
   SCALED_PTR128,
-  COMPACT_PTR
+  COMPACT_PTR,
+  TWO_PTR = SPAN  // the name that early SDKs had
 };
 enum class VectorListLayout { NOT_VECTOR_LIST, DELTAN, DELTANELEMENTS, COMPACT_DELTAN };
 

@@ -132,7 +132,8 @@ void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at
   const std::int64_t elements = desc.numElements();
   need(n >= 0 && n <= elements && offset >= 0 && offset <= elements - n,
        "edges inside their tensor");
-  need(static_cast<std::uint32_t>(desc.type) == f.element, "edges of their field's type");
+  // Not the type: Tensor::reinterpret gives the elements of a variable another of the same size.
+  need(sizeOf(desc.type) == f.element_bytes, "edges of elements as large as their field's");
   need(f.direction == kIpujaxIn || desc.access != Access::kRead, "outputs that may be written");
   point(v, at, static_cast<std::uint32_t>(operand),
         offset * static_cast<std::int64_t>(sizeOf(desc.type)));

@@ -13,16 +13,20 @@ template <class A, class B, class S>
 using Computed = std::conditional_t<
     std::is_same_v<A, float> || std::is_same_v<B, float> || std::is_same_v<S, float>, float, A>;
 
-/// A scale: a number of the vertex where the first of two flags is set, else a tensor.
+/// A scale: a number of the vertex where the first of two flags is set, else a tensor, which is a
+/// scalar for vertices of rows and a vector of one element for the others.
 template <class S, bool kIsConstant>
 struct Scale {
   using Field = S;
+  using FieldOfRows = S;
   static S of(const Field& field) { return field; }
 };
 template <class S>
 struct Scale<S, false> {
   using Field = poplar::Input<Pointer<S>>;
+  using FieldOfRows = poplar::Input<S>;
   static S of(const Field& field) { return field[0]; }
+  static S of(const FieldOfRows& field) { return *field; }
 };
 
 /// PopLibs' flags are isConstant and memConstraints or, in later versions, the second alone.
@@ -33,6 +37,12 @@ constexpr bool is_constant<kIsConstant, kConstraints> = kIsConstant;
 
 template <class S, bool... kFlags>
 using ScaleOf = Scale<S, is_constant<kFlags...>>;
+
+/// Of vertices of halves whose FLOAT scale is a tensor.
+template <class A, class B, class S, bool... kFlags>
+constexpr bool has_tolerance =
+    std::conjunction_v<std::is_same<A, half>, std::is_same<B, half>, std::is_same<S, float>> &&
+    !is_constant<kFlags...>;
 
 /// a + sign * scale * b.
 template <int kSign, class A, class B, class S>
@@ -65,9 +75,25 @@ std::uint64_t sixOf(unsigned n) {
 
 }  // namespace scaled
 
+/// `tolerance`: how exact a FLOAT scale must be as a half for PopLibs to compute with the half. The
+/// products here are those of the FLOAT, which are as near or nearer.
+template <bool kHasTolerance, class = void>
+struct ScaledWorkers : poplar::MultiVertex {
+  const float tolerance;
+};
+template <class V>
+struct ScaledWorkers<false, V> : poplar::MultiVertex {};
+
+template <bool kHasTolerance, class = void>
+struct ScaledRows : poplar::Vertex {
+  const float tolerance;
+};
+template <class V>
+struct ScaledRows<false, V> : poplar::Vertex {};
+
 /// A += kSign * scaleB * B.
 template <int kSign, class AType, class BType, class ScaleType, bool... kFlags>
-struct Scaled1D : poplar::MultiVertex {
+struct Scaled1D : ScaledWorkers<scaled::has_tolerance<AType, BType, ScaleType, kFlags...>> {
   using Scale = scaled::ScaleOf<ScaleType, kFlags...>;
   poplar::InOut<Pointer<AType>> A;
   poplar::Input<Pointer<BType>> B;
@@ -84,11 +110,11 @@ struct Scaled1D : poplar::MultiVertex {
 };
 
 template <int kSign, class AType, class BType, class ScaleType, bool... kFlags>
-struct Scaled2D : poplar::Vertex {
+struct Scaled2D : ScaledRows<scaled::has_tolerance<AType, BType, ScaleType, kFlags...>> {
   using Scale = scaled::ScaleOf<ScaleType, kFlags...>;
   InOutRows<AType> A;
   InputRows<BType> B;
-  typename Scale::Field scaleB;
+  typename Scale::FieldOfRows scaleB;
 
   bool compute() {
     const ScaleType scale = Scale::of(scaleB);
@@ -110,7 +136,7 @@ class ScaledSubtract2D : public Scaled2D<-1, T, T, S, kFlags...> {};
 
 /// A = scaleA * A + kSign * scaleB * B.
 template <int kSign, class T, class ScaleType, bool... kFlags>
-struct Mixed1D : poplar::MultiVertex {
+struct Mixed1D : ScaledWorkers<scaled::has_tolerance<T, T, ScaleType, kFlags...>> {
   using Scale = scaled::ScaleOf<ScaleType, kFlags...>;
   poplar::InOut<Pointer<T>> A;
   poplar::Input<Pointer<T>> B;
@@ -128,12 +154,12 @@ struct Mixed1D : poplar::MultiVertex {
 };
 
 template <int kSign, class T, class ScaleType, bool... kFlags>
-struct Mixed2D : poplar::Vertex {
+struct Mixed2D : ScaledRows<scaled::has_tolerance<T, T, ScaleType, kFlags...>> {
   using Scale = scaled::ScaleOf<ScaleType, kFlags...>;
   InOutRows<T> A;
   InputRows<T> B;
-  typename Scale::Field scaleA;
-  typename Scale::Field scaleB;
+  typename Scale::FieldOfRows scaleA;
+  typename Scale::FieldOfRows scaleB;
 
   bool compute() {
     const ScaleType a = Scale::of(scaleA), b = Scale::of(scaleB);
@@ -182,8 +208,8 @@ class XMinusaXPlusbY2D : public poplar::Vertex {
   using Scale = scaled::ScaleOf<T, kFlags...>;
   InOutRows<T> A;
   InputRows<T> B;
-  typename Scale::Field scaleA;
-  typename Scale::Field scaleB;
+  typename Scale::FieldOfRows scaleA;
+  typename Scale::FieldOfRows scaleB;
 
   bool compute() {
     const T a = Scale::of(scaleA), b = Scale::of(scaleB);

@@ -157,6 +157,50 @@ TEST(clamps_between_tensors_and_scalars) {
   CHECK(g.result<int>(out) == (Ints{0, 2, 3}));
 }
 
+/// Of vertices of rows, where a scale is a scalar, or a vector of one element for the others.
+void checkScales(const std::string& type, Type data, Type scale, bool of_rows, bool has_tolerance,
+                 const Floats& want) {
+  OneVertex f(type);
+  const std::vector<std::size_t> shape =
+      of_rows ? std::vector<std::size_t>{1, 3} : std::vector<std::size_t>{3};
+  const Tensor a = f.onTile<float>(shape, {1, 2, 4}, data);
+  f.graph.connect(f.v["A"], a);
+  f.graph.connect(f.v["B"], f.onTile<float>(shape, {8, 16, 32}, data));
+  const std::vector<std::size_t> one =
+      of_rows ? std::vector<std::size_t>{} : std::vector<std::size_t>{1};
+  if (type.find("Add") == std::string::npos)
+    f.graph.connect(f.v["scaleA"], f.onTile<float>(one, {3}, scale));
+  f.graph.connect(f.v["scaleB"], f.onTile<float>(one, {0.5F}, scale));
+  if (!of_rows) f.graph.setInitialValue(f.v["size"], 3);
+  if (has_tolerance) f.graph.setInitialValue(f.v["tolerance"], 1e-3F);
+  f.prog.add(program::Execute(f.cs));
+  CHECK(f.run<float>(popops::cast(f.graph, a, FLOAT, f.prog)) == want);
+}
+
+TEST(scales_of_rows_are_scalars_and_those_of_halves_have_a_tolerance) {
+  for (const bool of_rows : {false, true}) {
+    const std::string kind = of_rows ? "2D" : "Supervisor";
+    const auto added = [&](Type t, Type s, bool has_tolerance) {
+      checkScales(templateVertex("popops::ScaledAdd" + kind, t, t, s, false, false), t, s, of_rows,
+                  has_tolerance, {5, 10, 20});
+    };
+    added(FLOAT, FLOAT, false);
+    added(HALF, HALF, false);
+    added(HALF, FLOAT, true);
+    for (const bool later : {false, true}) {
+      const auto mixed = [&](const std::string& name, Type s, const Floats& want) {
+        const std::string type = "popops::" + name + kind;
+        checkScales(later ? templateVertex(type, HALF, s, true)
+                          : templateVertex(type, HALF, s, false, true),
+                    HALF, s, of_rows, s == FLOAT, want);
+      };
+      mixed("aXPlusbY", FLOAT, {7, 14, 28});
+      mixed("aXPlusbY", HALF, {7, 14, 28});
+      mixed("aXMinusbY", FLOAT, {-1, -2, -4});
+    }
+  }
+}
+
 TEST(sums_of_two_scaled_tensors) {
   for (const bool constant : {true, false}) {
     OneVertex f(templateVertex("popops::aXMinusbYSupervisor", FLOAT, FLOAT, constant, false));
@@ -184,7 +228,7 @@ TEST(sums_of_two_scaled_tensors) {
   const Tensor x = h.onTile<float>({1, 2}, {1, 2});
   h.graph.connect(h.v["A"], x);
   h.graph.connect(h.v["B"], h.onTile<float>({1, 2}, {1, 1}));
-  h.graph.connect(h.v["scaleB"], h.onTile<float>({1}, {3}));
+  h.graph.connect(h.v["scaleB"], h.onTile<float>({}, {3}));
   CHECK(h.result<float>(x) == (Floats{-2, -1}));
 
   OneVertex product(templateVertex("popops::HadamardProd", FLOAT));

@@ -191,7 +191,7 @@ TEST(scaled_additions_take_their_scale_as_a_number_or_a_tensor) {
   const Tensor a = g.onTile<float>({2, 2}, {1, 2, 3, 4});
   g.graph.connect(g.v["A"], a);
   g.graph.connect(g.v["B"], g.onTile<float>({2, 2}, {1, 1, 2, 2}, HALF));
-  g.graph.connect(g.v["scaleB"], g.onTile<float>({1}, {-2}));
+  g.graph.connect(g.v["scaleB"], g.onTile<float>({}, {-2}));
   CHECK(floatsOf(g, a) == (Floats{-1, 0, -1, 0}));
 }
 

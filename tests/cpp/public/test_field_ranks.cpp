@@ -130,3 +130,40 @@ TEST(scalars_of_a_type_compiled_with_the_engine) {
   c.graph.setInitialValue(c.v["in"], 9);
   CHECK_THROWS(c.result<float>(variable(c, {1})), "needs a tensor of one dimension for field");
 }
+
+/// Bits of one type that a codelet reads and writes as another of the same size.
+template <class From>
+void checkReinterpreted(const std::string& field, Type from, Type to, const std::vector<From>& in,
+                        const std::vector<From>& out) {
+  OneVertex c("Reversed",
+              ("#include <poplar/Vertex.hpp>\nusing namespace poplar;\nusing T = " + field + R"(;
+    struct Reversed : Vertex {
+      Input<Vector<T>> in;
+      Vector<Input<Vector<T, VectorLayout::ONE_PTR>>> rows;
+      Input<T> one;
+      Output<Vector<T>> out;
+      bool compute() {
+        out[0] = in[1];
+        out[1] = rows[1][0];
+        out[2] = *one;
+        return true;
+      }
+    };)")
+                  .c_str());
+  const Tensor given = c.onTile<From>({4}, in, from);
+  const Tensor taken = c.onTile<From>({4}, in, from);
+  const Tensor bits = given.reinterpret(to);
+  c.graph.connect(c.v["in"], bits.slice(2, 4));
+  c.graph.connect(c.v["rows"], bits.reshape({2, 2}).transpose());  // goes through copies
+  c.graph.connect(c.v["one"], bits[0]);
+  c.graph.connect(c.v["out"], taken.slice(1, 4).reinterpret(to));
+  CHECK(c.result<From>(taken) == out);
+}
+
+TEST(fields_take_tensors_as_what_they_are_reinterpreted_to) {
+  checkReinterpreted<unsigned>("int", UNSIGNED_INT, INT, {1, 2, 3, ~0U}, {1, ~0U, 2, 1});
+  checkReinterpreted<int>("float", INT, FLOAT, {1, 2, 3, 4}, {1, 4, 2, 1});
+  checkReinterpreted<float>("unsigned", FLOAT, UNSIGNED_INT, {-1, 2, 3, 4}, {-1, 4, 2, -1});
+  checkReinterpreted<short>("unsigned short", SHORT, UNSIGNED_SHORT, {1, 2, 3, -4}, {1, -4, 2, 1});
+  checkReinterpreted<unsigned char>("char", UNSIGNED_CHAR, CHAR, {1, 2, 3, 255}, {1, 255, 2, 1});
+}

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "Check.hpp"
-#include "Fixture.hpp"
+#include "OneVertex.hpp"
 
 /// What programs for SDKs before 1.3 name, and headers of PopLibs that few programs use.
 using namespace poplar;
@@ -196,4 +196,28 @@ TEST(random_numbers_need_no_seed) {
     for (std::size_t j = 0; j < kCount; ++j) mean += found[i * kCount + j] / kCount;
     CHECK_NEAR(mean, means[i], 0.15);
   }
+}
+
+TEST(vectors_of_two_pointers_are_spans) {
+  OneVertex f("Sum", R"(
+    #include <poplar/HalfFloat.hpp>
+    #include <poplar/Vertex.hpp>
+    using namespace poplar;
+    static constexpr auto TWO_PTR = poplar::VectorLayout::TWO_PTR;
+    class Sum : public SupervisorVertex {
+    public:
+      Vector<Input<Vector<float, TWO_PTR, 8>>> in;
+      Output<Vector<float, TWO_PTR>> out;
+      bool compute() {
+        for (unsigned i = 0; i < in.size(); ++i) {
+          out[i] = 0;
+          for (unsigned j = 0; j < in[i].size(); ++j) out[i] += in[i][j];
+        }
+        return true;
+      }
+    };)");
+  const auto out = f.onTile<float>({2}, {0, 0});
+  f.graph.connect(f.v["in"], f.onTile<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  f.graph.connect(f.v["out"], out);
+  CHECK(f.result<float>(out) == (std::vector<float>{6, 15}));
 }
