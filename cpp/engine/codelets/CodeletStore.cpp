@@ -159,9 +159,8 @@ void CodeletStore::add(const std::string& text, const fs::path& library) const {
   const fs::path name = folder_ / nameOf(text);
   try {
     removeAbandoned(folder_);
-    put(name.string() + ".so", [&](const fs::path& to) {
-      writeFile(to, sealed(readFile(library)));
-    });
+    put(name.string() + ".so",
+        [&](const fs::path& to) { writeFile(to, sealed(readFile(library))); });
     put(name.string() + ".txt", [&](const fs::path& to) { writeFile(to, text); });
   } catch (const std::exception& e) {  // the program runs here all the same
     std::fprintf(stderr,
