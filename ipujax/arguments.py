@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -70,6 +71,60 @@ def flag(where: str, name: str, value: Any) -> bool:
     )
 
 
+def function(where: str, name: str, value: Any) -> Any:
+    """A function, as it is.
+
+    Raises:
+        ConfigError: it cannot be called.
+    """
+    if not callable(value):
+        raise ConfigError(f"[{where}] needs {name} to be a function; got {value!r}. Pass one.")
+    return value
+
+
+def text(where: str, name: str, value: Any) -> str:
+    """A text, as it is.
+
+    Raises:
+        ConfigError: it is of another type.
+    """
+    if not isinstance(value, str):
+        raise ConfigError(f"[{where}] needs {name} to be a text; got {value!r}. Pass a str.")
+    return value
+
+
+def texts(where: str, name: str, values: Any) -> tuple[str, ...]:
+    """Several texts.
+
+    Raises:
+        ConfigError: it is a single text, or one is of another type.
+    """
+    found = () if isinstance(values, str | bytes) or not isinstance(values, Iterable) else values
+    given = tuple(found)
+    if (found is not values) or not all(isinstance(value, str) for value in given):
+        raise ConfigError(
+            f"[{where}] needs {name} to be a list of texts; got {values!r}. Pass a list of str."
+        )
+    return given
+
+
+def whole_numbers(where: str, name: str, values: Any) -> list[int]:
+    """Several different whole numbers.
+
+    Raises:
+        ConfigError: one is none, or is there twice.
+    """
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes | jax.core.Tracer)
+    numbers = [whole_number(value) for value in values] if is_list else [None]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(numbers) or len(set(found)) < len(found):
+        raise ConfigError(
+            f"[{where}] needs {name} to be a list of different whole numbers; got {values!r}. Pass "
+            "such a list."
+        )
+    return found
+
+
 def real_number(value: Any) -> float:
     """A number of Python, NumPy or JAX as Python's; NaN for all else, also for a traced one.
 
@@ -83,6 +138,18 @@ def real_number(value: Any) -> float:
         return float("nan")
     is_float32 = abs(number) <= _LARGEST_FLOAT32 or jax.config.jax_enable_x64
     return number if is_float32 or math.isnan(number) else math.copysign(math.inf, number)
+
+
+def number(where: str, name: str, value: Any, advice: str = "Pass such a number") -> float:
+    """A number of Python, NumPy or JAX as Python's.
+
+    Raises:
+        ConfigError: it is none, NaN, or traced.
+    """
+    found = real_number(value)
+    if math.isnan(found):
+        raise ConfigError(f"[{where}] needs {name} to be a known number; got {value!r}. {advice}.")
+    return found
 
 
 def rate_of(where: str, learning_rate: Any) -> jax.Array:
@@ -162,6 +229,37 @@ def _check_not_wrapped(where: str, name: str, value: Any, dtype: Any) -> None:
             f"[{where}] needs {name} of integers from {ends.min} to {ends.max}, JAX's {dtype}; got "
             f"{low if low < ends.min else high}. Pass smaller ones, or set jax_enable_x64."
         )
+
+
+def shape_and_dtype(where: str, name: str, value: Any) -> jax.ShapeDtypeStruct:
+    """Of an array, or of what describes one.
+
+    Raises:
+        ConfigError: it has none, or a dtype that JAX does not have.
+    """
+    try:
+        given = jax.ShapeDtypeStruct(value.shape, value.dtype)
+        dtype = given.dtype
+        is_known = jnp.issubdtype(dtype, jax.dtypes.extended) or (
+            dtype.kind not in "OSUM" and dtype == jax.dtypes.canonicalize_dtype(dtype)
+        )
+        if is_known:
+            return given
+        got = f"{dtype}, which JAX has not" + (
+            " without jax_enable_x64" if dtype.itemsize >= 8 and dtype.kind in "iufc" else ""
+        )
+    except (AttributeError, TypeError, ValueError):
+        got = repr(value)
+    raise ConfigError(
+        f"[{where}] needs {name} with shape and dtype; got {got}. Pass an array or a "
+        "jax.ShapeDtypeStruct."
+    )
+
+
+def check_arrays(where: str, name: str, values: Any) -> None:
+    """Refuses a pytree with a leaf that is no array."""
+    for leaf in jax.tree.leaves(values):
+        array(where, name, leaf)
 
 
 def floats(where: str, name: str, value: Any) -> jax.Array:

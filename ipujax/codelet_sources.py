@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from ipujax import local_includes
+from ipujax import arguments, local_includes
 from ipujax.errors import ConfigError
 
 _SOURCES: dict[str, str] = {}
@@ -26,14 +26,17 @@ def register(where: str, source: str | Path, flags: str = "") -> str:
     Raises:
         ConfigError: the file, or one that it includes, cannot be read.
     """
+    arguments.text(where, "flags", flags)
     try:
         if isinstance(source, str):
             text = local_includes.inlined(source, "codelets.cpp", Path())
+        elif not isinstance(source, Path):
+            raise TypeError(f"{source!r}")
         else:
             text = source.read_text(encoding="utf-8")
             text = local_includes.inlined(text, source.name, source.parent)
         others = local_includes.read(text, Path(), flags)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise ConfigError(
             f"[{where}] needs a file of C++ source; got {error}. Pass another path, or the text."
         ) from None

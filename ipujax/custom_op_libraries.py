@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ipujax import local_includes, sdk_compiler
+from ipujax import arguments, local_includes, sdk_compiler
 from ipujax.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,21 +100,31 @@ def get_include() -> str:
     return str(Path(__file__).parent / "_poplar" / "include")
 
 
-def register(library: str | Path, flags: str, codelets: Codelets | Sequence[Codelets] = ()) -> str:
+def register(
+    where: str,
+    library: str | Path,
+    flags: str,
+    codelets: Codelets | Sequence[Codelets] = (),
+) -> str:
     """Declares a library: C++ as text, a file of C++, or a shared library. Returns its digest.
 
+    Args:
+        where: the function that errors name.
     Raises:
         ConfigError: there is no such file.
     """
+    arguments.text(where, "flags", flags)
     given = [codelets] if isinstance(codelets, (str, Path)) else codelets
-    files = tuple(map(_codelet_file, given))
+    if not isinstance(given, list | tuple):
+        given = [given]  # type: ignore[list-item]  # which is refused
+    files = tuple(_codelet_file(where, each) for each in given)
     try:
         declared = _declared_library(library, flags, files)
         digest = declared.digest()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, TypeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            "[custom_op] needs C++ with line ends, or the path of a C++ file or of a shared "
+            f"[{where}] needs C++ with line ends, or the path of a C++ file or of a shared "
             f"library; got {str(library)!r}: {reason}. Check the path."
         ) from None
     _declared[digest] = declared
@@ -134,18 +144,18 @@ def _declared_library(
     return _Declared(source, f'{flags} -iquote "{path.parent}"', codelets=codelets)
 
 
-def _codelet_file(given: Codelets) -> CodeletFile:
+def _codelet_file(where: str, given: Codelets) -> CodeletFile:
     if _is_text(given):
         return CodeletFile(text=str(given))
-    path = Path(given).expanduser().absolute()
     try:
+        path = Path(given).expanduser().absolute()
         if path.suffix in SOURCE_SUFFIXES:
             text = path.read_text(encoding="utf-8")
             return CodeletFile(text=local_includes.inlined(text, path.name, path.parent))
         path.read_bytes()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise ConfigError(
-            "[custom_op] needs codelets as C++ with line ends, or the path of a C++ or .gp file; "
+            f"[{where}] needs codelets as C++ with line ends, or the path of a C++ or .gp file; "
             f"got {str(given)!r}: {error}. Check the path."
         ) from None
     return CodeletFile(path=str(path))

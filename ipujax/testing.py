@@ -11,7 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ipujax import tile
+from ipujax.arguments import array, real_number
 from ipujax.errors import ConfigError, MismatchError, check_choice
+
+WHERE = "ipu.testing.check_vertex"
 
 
 def check_vertex(
@@ -46,9 +49,23 @@ def check_vertex(
         ... )
         >>> ipu.testing.check_vertex(double, jnp.ones((3, 5)))
     """
-    on_tiles = [
-        x if isinstance(x, tile.TileArray) else tile.put_sharded(x, range(len(x))) for x in arrays
-    ]
+    if not isinstance(vertex, tile.Vertex):
+        raise ConfigError(
+            f"[{WHERE}] needs a vertex; got {type(vertex).__name__}. Make one with "
+            "ipu.tile.create_vertex."
+        )
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not 0 <= real_number(tolerance) < float("inf"):
+            raise ConfigError(
+                f"[{WHERE}] needs {name} to be a finite number of at least 0; got {tolerance!r}. "
+                "Pass such a number."
+            )
+    on_tiles = [_on_tiles(i, x) for i, x in enumerate(arrays)]
+    if len({x.tiles for x in on_tiles}) != 1:
+        got = ", ".join(str(list(x.tiles)) for x in on_tiles) or "no arrays"
+        raise ConfigError(
+            f"[{WHERE}] needs arrays on the same tiles; got {got}. Pass arrays with as many rows."
+        )
     if vertex.reference is None:
         raise ConfigError(
             f"[ipu.testing.check_vertex] needs a vertex with a reference; got {vertex.name!r}, "
@@ -132,6 +149,18 @@ def inject(kind: str, *, at_step: int = 1, program: str = "") -> Iterator[None]:
         yield
     finally:
         embedded.clear_faults()
+
+
+def _on_tiles(i: int, x: Any) -> tile.TileArray:
+    if isinstance(x, tile.TileArray):
+        return x
+    rows = array(WHERE, f"array {i}", x)
+    if not rows.ndim:
+        raise ConfigError(
+            f"[{WHERE}] needs arrays of shape [n, ...]; got a number for array {i}. Pass a row "
+            "for each tile."
+        )
+    return tile.put_sharded(rows, range(len(rows)))
 
 
 def _is_array(x: Any) -> bool:

@@ -19,13 +19,17 @@ import pytest
 
 import ipujax as ipu
 
-nn, ops, optim = ipu.nn, ipu.ops, ipu.optim
+nn, ops, optim, tile = ipu.nn, ipu.ops, ipu.optim, ipu.tile
 FORM = re.compile(r"\[[\w. ]+\] needs .+; got .+\.", re.DOTALL)
 X, V = np.ones((4, 6), np.float32), np.ones(6, np.float32)
 #: Logits [time, batch, classes]; labels; inputs of layers, and tables of losses.
 G, LABELS, STEPS = np.zeros((5, 3, 4), np.float32), np.ones((3, 2), int), np.full(3, 5)
 TABLE, CLASSES, INPUTS = np.ones((9, 3), np.float32), np.ones((2, 1), int), X[:2, :3]
 OPTIMIZER = optax.sgd(0.1)
+#: A float of 8 bits; the state of an optimizer with a variable; rows on tiles.
+FLOAT8 = ops.cast_to_float8(np.ones((2, 2), np.float32))
+STATE = optim.sgd(optim.variable(0.1)).init(V)
+ROWS = tile.put_sharded(X, range(4))
 
 TEXTS = ("other", [], {}, {1, 2}, np.array(["a"]), np.ones(2), lambda x: x)
 #: kind of argument -> values that none of the kind takes
@@ -43,6 +47,17 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "dtype": ("foo", "int8", 1, {1}, np.ones(2), object),
     "function": (1, "x", (), np.ones(2)),
     "path": (1, 1.5, [], {}, np.ones(2)),
+    "text": (1, 1.5, None, b"q", [], {}, lambda x: x),
+    "texts": (1, 1.5, None, "x", b"q", [1], ["x", None], lambda x: x),
+    "source": (1, 1.5, None, b"q", [], {}, np.ones(2), lambda x: x),
+    "codelets": (1, 1.5, None, b"q", [1], [None], {}, "no such file"),
+    "places": (1.5, "2", None, 3, {}, [1.5], ["a"], np.ones(2), [[1], [1, 2]], lambda x: x),
+    "fields": (1, "x", ["y"], {"y": None}, {"y": 5}, {1: "x"}, np.ones(2)),
+    "mapping": (1, "x", ["y"], np.ones(2)),
+    "described": (1, "x", {1}, [None, 2.5], np.array(["a"]), np.array([None]), lambda *_: 1),
+    "attributes": (1, [1], {"a": {1}}, {"a": float("nan")}, np.ones(2)),
+    "numbers": (1.5, "0", 3, [0.5], [0, 0], [7], ["a"], [None], np.ones(1)),
+    "gradient": ("no", 2, [], {}, np.ones(2)),
     "axis": ("foo", 1.5, [], {1}, np.array(["a"]), ("foo", "bar")),
 }
 
@@ -119,6 +134,37 @@ def method(name: str) -> Callable[..., Any]:
     return call
 
 
+def expression(x: Any, y: Any) -> Any:
+    return ipu.codelet_expression(lambda x, y: x * y)(x, y)
+
+
+def custom(x: Any, outputs: Any = V) -> Any:
+    return ipu.custom_op("#error\n", outputs=outputs)(x)
+
+
+def on_host(x: Any, outputs: Any = V, inputs_with_gradients: Any = None) -> Any:
+    call = ipu.host_call(
+        np.square, outputs, gradient=lambda ct, x, y: ct,
+        inputs_with_gradients=inputs_with_gradients,
+    )  # fmt: skip
+    return call(x) if inputs_with_gradients is None else jax.grad(lambda x: call(x).sum())(x)
+
+
+def mapped(function: Any) -> Any:
+    return tile.map(function, ROWS)
+
+
+def counted(value: Any) -> Any:
+    return ipu.cycle_count(value)
+
+
+def checked(array: Any = X, **given: Any) -> Any:
+    return ipu.testing.check_vertex(given.pop("vertex", VERTEX), array, **given)
+
+
+VERTEX = tile.create_vertex(
+    "V", source="#error\n", inputs=["x"], in_place=["x"], reference=lambda x: x
+)
 HOSTED = of(indices=("ids", [1]), clip_indices=("flag", True), axis_name=("axis", None))
 
 #: function -> its arguments by name, each with its kind ("": not tried) and a good value
@@ -163,6 +209,11 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
         params=("array", X), ids=("ids", [1]), serialization_factor=("integer", 2),
         update=("choice", "add"),
     ),
+    ops.cast_from_float8: of(x=("array", FLOAT8), dtype=("dtype", "float32")),
+    ops.float8_matmul: of(
+        a=("array", FLOAT8), b=("array", FLOAT8), dtype=("dtype", "float16"),
+        emulate=("flag", True),
+    ),
     ops.cast_to_float8: of(x=("array", X), format=("choice", "F143"), scale=("integer", 0)),
     ops.fixed_width_bins: of(inputs=("array", V), n_bins=("integer", 2)),
     ops.histogram: of(
@@ -193,6 +244,14 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
     ops.nce_loss: LOSS,
     ops.sampled_softmax_loss: LOSS,
     ops.sequence_slice: SEQUENCES,
+    ops.sequence_slice_pack: of(
+        dst=("array", X), src=("array", X), num_elems=("array", [1]), dst_offsets=("array", [0]),
+        zero_unused=("flag", True),
+    ),
+    ops.sequence_slice_unpack: of(
+        src=("array", X), num_elems=("array", [1]), src_offsets=("array", [0]),
+        total_elements=("integer", 2),
+    ),
     ops.serialized_matmul: of(
         a=("array", X), b=("array", X.T), serialization_factor=("integer", 2),
         serialization_dimension=("choice", "reducing_dim"), transpose_a=("flag", False),
@@ -215,6 +274,10 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
     optim.loss_scale: SCALE | of(dtype=("dtype", "float16")),
     optim.gradient_accumulation: ACCUMULATED | of(dtype=("dtype", None)),
     optim.map_gradient: of(tx=("function", OPTIMIZER), fn=("function", lambda g, p: g)),
+    optim.cross_replica: of(tx=("function", OPTIMIZER), reduction=("choice", "mean")),
+    optim.shard_state: of(tx=("function", OPTIMIZER), reduction=("choice", "mean")),
+    optim.cross_replica_gradient_accumulation: ACCUMULATED | of(dtype=("dtype", None)),
+    optim.set_hyperparameters: of(state=("array", STATE), learning_rate=("rate", 0.1)),
     optim.variable: of(value=("number", 0.1)),
     ipu.HostEmbedding: of(
         table=("array", X), rewind_steps=("integer", 1), partition_strategy=("choice", "token")
@@ -231,6 +294,35 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
     method("rewind"): of(token=("number", 0)),
     method("save"): of(token=("number", 0), path=("path", None)),
     method("restore"): of(path=("path", None)),
+    expression: of(x=("array", X), y=("array", V)),
+    ipu.codelet_expression: of(fun=("function", jnp.sin)),
+    counted: of(value=("ids", X)),
+    tile.put_sharded: of(x=("array", X), tiles=("places", range(4))),
+    tile.put_replicated: of(x=("array", X), tiles=("places", range(4))),
+    tile.gather: of(x=("array", ROWS), rows=("places", [0]), tiles=("places", [1])),
+    mapped: of(function=("function", jnp.sin)),
+    tile.create_vertex: of(
+        name=("text", "V"), source=("source", "#error\n"), inputs=("texts", ["x"]),
+        outputs=("fields", {"y": "x"}), in_place=("texts", []), constants=("mapping", {}),
+        cycles=("function?", None), flags=("text", ""), reference=("function?", None),
+        vjp=("function?", None),
+    ),
+    checked: of(
+        vertex=("function", VERTEX), array=("array", X), rtol=("number", 0), atol=("number", 0)
+    ),
+    custom: of(x=("array", V), outputs=("described", V)),
+    ipu.custom_op: of(
+        library=("path", "#error\n"), name=("text", "Build"), attributes=("attributes", ""),
+        gradients=("choice", "joint"), gradient_attributes=("attributes", ""),
+        vmap=("function?", None), codelets=("codelets", ()), flags=("text", ""),
+    ),
+    on_host: of(
+        x=("array", V), outputs=("described", V), inputs_with_gradients=("numbers", None)
+    ),
+    ipu.host_call: of(
+        function=("path", np.square), outputs=("", V), name=("text", "Callback"),
+        attributes=("attributes", ""), gradient=("gradient", False),
+    ),
     ipu.autocast: of(fun=("function", jnp.sin), enabled=("flag", True), results=("choice", "")),
     ipu.CastPolicy: of(fp16=("operations", ["exp"]), mixed=("choice", "half")),
 }  # fmt: skip

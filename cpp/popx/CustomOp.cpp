@@ -1,6 +1,11 @@
 #include "popx/CustomOp.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
 
 #include "poplar/exceptions.hpp"
 #include "popx/CustomOpGraph.hpp"
@@ -19,10 +24,31 @@ std::string lastError() {
   return reason ? reason : "no reason given";
 }
 
+/// Whether a library ends before its last segment does: the loader would take the process with it.
+bool isCut(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  ElfW(Ehdr) header{};
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(&header), sizeof(header));
+  if (!file || std::string_view(reinterpret_cast<char*>(header.e_ident), SELFMAG) != ELFMAG)
+    return false;  // the loader says what else it is
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment{};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof(segment)));
+    file.read(reinterpret_cast<char*>(&segment), sizeof(segment));
+    if (!file || segment.p_filesz > size || segment.p_offset > size - segment.p_filesz) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 CustomOpLibrary::CustomOpLibrary(const std::string& file) {
   custom_op::showPoplar();
+  if (isCut(file))
+    throw poplar::link_error("[custom_op] needs a whole library; got " + file +
+                             ", whose end is missing. Compile it again.");
   handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_)
     throw poplar::link_error(

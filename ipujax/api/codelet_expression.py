@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr
 
+from ipujax.arguments import array, function
 from ipujax.errors import ConfigError
 
+WHERE = "codelet_expression"
 #: What no single expression of elements is.
 CONTROL_FLOW = frozenset({"while", "scan", "cond", "pure_callback", "io_callback"})
 
@@ -37,6 +39,10 @@ def codelet_expression(fun: Callable[..., Any]) -> Callable[..., jax.Array]:
         >>> jax.jit(fused)(jnp.arange(3.0), jnp.ones(3), 2.0).tolist()
         [2.0, 3.0, 6.0]
     """
+    function(WHERE, "its argument", fun)
+
+    def checked(*scalars: Any) -> Any:
+        return jax.tree.map(lambda x: array(WHERE, "the result", x), fun(*scalars))
 
     @functools.wraps(fun)
     def call(*args: Any) -> jax.Array:
@@ -44,15 +50,25 @@ def codelet_expression(fun: Callable[..., Any]) -> Callable[..., jax.Array]:
             raise ConfigError(
                 "[codelet_expression] needs an array; got none. Pass the function's arguments."
             )
-        arrays = jnp.broadcast_arrays(*map(jnp.asarray, args))
-        _check(fun, arrays)
-        return jnp.vectorize(fun)(*arrays)
+        arrays = _broadcast([array(WHERE, f"argument {i}", x) for i, x in enumerate(args)])
+        _check(checked, getattr(fun, "__name__", repr(fun)), arrays)
+        return jnp.vectorize(checked)(*arrays)
 
     return call
 
 
-def _check(fun: Callable[..., Any], arrays: list[jax.Array]) -> None:
-    name = getattr(fun, "__name__", repr(fun))
+def _broadcast(arrays: list[jax.Array]) -> list[jax.Array]:
+    try:
+        return jnp.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(list(x.shape)) for x in arrays)
+        raise ConfigError(
+            f"[{WHERE}] needs arrays that broadcast against each other; got shapes {shapes}. "
+            "Reshape them."
+        ) from None
+
+
+def _check(fun: Callable[..., Any], name: str, arrays: list[jax.Array]) -> None:
     scalars = [jax.ShapeDtypeStruct((), x.dtype) for x in arrays]
     traced = jax.make_jaxpr(fun)(*scalars)
     shapes = [aval.shape for aval in traced.out_avals]

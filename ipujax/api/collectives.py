@@ -14,6 +14,7 @@ from jax import lax
 from ipujax.api.primitives import broadcast_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.api.weight_shards import check_no_shards
+from ipujax.arguments import array, check_arrays, dimension
 from ipujax.errors import ReplicationError
 
 
@@ -63,6 +64,7 @@ def cross_replica_mean(
 
 def _sum(where: str, x: Any, replicas: Replicas) -> Any:
     check_no_shards(where, x)
+    check_arrays(where, "x", x)
     if replicas.groups is None:
         return lax.psum(x, replicas.axis_name)
     if not replicas.checks_variance:
@@ -101,6 +103,7 @@ def all_gather(
          [0. 1.]]
     """
     replicas = resolve("ipu.all_gather", axis_name, replica_group_size)
+    check_arrays("ipu.all_gather", "x", x)
     return lax.all_gather(x, replicas.axis_name, axis_index_groups=replicas.groups)
 
 
@@ -136,10 +139,10 @@ def all_to_all(
     replicas = resolve(where, axis_name, replica_group_size)
 
     def exchange(leaf: Any) -> jax.Array:
-        leaf = jnp.asarray(leaf)
+        leaf = array(where, "x", leaf)
         split, concat = (
-            _dimension(where, name, dimension, leaf.shape)
-            for name, dimension in (("split", split_dimension), ("concat", concat_dimension))
+            _dimension(where, name, given, leaf.shape)
+            for name, given in (("split", split_dimension), ("concat", concat_dimension))
         )
         if leaf.shape[split] % replicas.size:
             raise ReplicationError(
@@ -158,13 +161,14 @@ def all_to_all(
     return jax.tree.map(exchange, x)
 
 
-def _dimension(where: str, name: str, dimension: int, shape: tuple[int, ...]) -> int:
-    if not -len(shape) <= dimension < len(shape):
+def _dimension(where: str, name: str, given: Any, shape: tuple[int, ...]) -> int:
+    found = dimension(given, len(shape))
+    if found is None:
         raise ReplicationError(
             f"[{where}] needs {name}_dimension within the array's {len(shape)} dimensions; got "
-            f"{dimension} for shape {shape}. Use an existing dimension."
+            f"{given!r} for shape {shape}. Use an existing dimension."
         )
-    return dimension % len(shape)
+    return found
 
 
 def assume_equal_across_replicas(x: Any, *, axis_name: AxisName | None = None) -> Any:
@@ -185,8 +189,9 @@ def assume_equal_across_replicas(x: Any, *, axis_name: AxisName | None = None) -
         >>> print(ipu.pmap(step)(jnp.array([0.1, 0.0]), jnp.array([1.0, 2.0])))
         [3. 3.]
     """
-    replicas = resolve("ipu.assume_equal_across_replicas", axis_name)
-    return jax.tree.map(lambda leaf: _from_first(jnp.asarray(leaf), replicas), x)
+    where = "ipu.assume_equal_across_replicas"
+    replicas = resolve(where, axis_name)
+    return jax.tree.map(lambda leaf: _from_first(array(where, "x", leaf), replicas), x)
 
 
 def _from_first(x: jax.Array, replicas: Replicas) -> jax.Array:

@@ -17,6 +17,7 @@ from jax.interpreters import ad, batching
 
 from ipujax import custom_op_libraries, jax_compat
 from ipujax.api.custom_calls import custom_call, register
+from ipujax.arguments import array, function, shape_and_dtype, text, whole_numbers
 from ipujax.custom_op_libraries import Codelets
 from ipujax.errors import ConfigError, check_choice
 
@@ -184,20 +185,21 @@ def custom_op(
     """
     if gradients is not None:
         check_choice("custom_op", "gradients", gradients, GRADIENTS, ConfigError)
-    text = text_of("attributes", attributes)
+    given = text_of("custom_op", "attributes", attributes)
+    of_gradient = text_of("custom_op", "gradient_attributes", gradient_attributes)
     op = _CustomOp(
-        library=custom_op_libraries.register(library, flags, codelets),
-        name=name,
+        library=custom_op_libraries.register("custom_op", library, flags, codelets),
+        name=text("custom_op", "name", name),
         outputs=outputs,
-        attributes=text,
-        gradient_attributes=text_of("attributes", gradient_attributes) or text,
+        attributes=given,
+        gradient_attributes=of_gradient or given,
         is_joint=gradients == "joint",
         inputs_with_gradients=inputs_with_gradients,
     )
     forward: Any = op.forward
     if vmap is not None:
         forward = custom_vmap(op.forward)
-        forward.def_vmap(vmap)
+        forward.def_vmap(function("custom_op", "vmap", vmap))
     if gradients is not None:
         differentiable = jax.custom_vjp(forward)
 
@@ -229,8 +231,7 @@ class _CustomOp:
     inputs_with_gradients: Sequence[int] | None
 
     def forward(self, *inputs: jax.Array) -> Any:
-        declared = self.outputs(*inputs) if callable(self.outputs) else self.outputs
-        leaves, tree = jax.tree.flatten(declared)
+        leaves, tree = declared("custom_op", self.outputs, inputs)
         function = _Function(self.library, self.name, self.attributes, tuple(map(_spec, leaves)))
         return jax.tree.unflatten(tree, custom_op_p.bind(*inputs, function=function))
 
@@ -266,7 +267,13 @@ def _of_numpy(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is none of these")
 
 
-def text_of(what: str, given: Attributes) -> str:
+def declared(where: str, outputs: Outputs, inputs: Sequence[jax.Array]) -> tuple[Any, Any]:
+    """Shapes and dtypes of the results, and the form of their pytree."""
+    leaves, tree = jax.tree.flatten(outputs(*inputs) if callable(outputs) else outputs)
+    return [shape_and_dtype(where, "outputs", x) for x in leaves], tree
+
+
+def text_of(where: str, what: str, given: Attributes) -> str:
     """Attributes as the library's functions get them."""
     if given is None or isinstance(given, str):
         return given or ""
@@ -274,17 +281,13 @@ def text_of(what: str, given: Attributes) -> str:
         return json.dumps(dict(given), default=_of_numpy, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"[custom_op] needs {what} of finite numbers, text and lists of them; got {given!r}: "
+            f"[{where}] needs {what} of finite numbers, text and lists of them; got {given!r}: "
             f"{error}. Pass what JSON can hold, or text."
         ) from None
 
 
 def _spec(x: Any) -> tuple[tuple[int, ...], str]:
-    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
-        raise ConfigError(
-            f"[custom_op] needs outputs with shape and dtype; got {x!r}. Pass jax.ShapeDtypeStruct."
-        )
-    name = np.dtype(x.dtype).name
+    name = x.dtype.name
     if name not in DTYPES:
         raise ConfigError(
             f"[custom_op] needs outputs of {', '.join(sorted(DTYPES))}; got {name}. Cast in the op."
@@ -293,13 +296,13 @@ def _spec(x: Any) -> tuple[tuple[int, ...], str]:
 
 
 def _checked(i: int, x: Any) -> jax.Array:
-    array = jnp.asarray(x)
-    if array.dtype.name not in DTYPES:
+    given = array("custom_op", f"input {i}", x)
+    if given.dtype.name not in DTYPES:
         raise ConfigError(
-            f"[custom_op] needs inputs of {', '.join(sorted(DTYPES))}; got {array.dtype} for input "
+            f"[custom_op] needs inputs of {', '.join(sorted(DTYPES))}; got {given.dtype} for input "
             f"{i}. Cast it."
         )
-    return array
+    return given
 
 
 def dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
@@ -316,9 +319,10 @@ def float_inputs(where: str, given: Sequence[int] | None, inputs: Sequence[jax.A
     floats = [i for i, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)]
     if given is None:
         return floats
-    if not set(given) <= set(floats):
+    numbers = whole_numbers(where, "inputs_with_gradients", given)
+    if not set(numbers) <= set(floats):
         raise ConfigError(
             f"[{where}] needs inputs_with_gradients that number inputs of float dtypes, of "
-            f"{floats}; got {list(given)}. Count the arrays of the call from 0."
+            f"{floats}; got {numbers}. Count the arrays of the call from 0."
         )
-    return list(given)
+    return numbers

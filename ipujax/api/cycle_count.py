@@ -11,6 +11,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.arguments import array
 from ipujax.errors import PlacementError
 
 _TARGET = "ipu_cycle_count"  # compiler/rules/cycle_count.py
@@ -48,7 +49,9 @@ def cycle_count(*values: Any) -> tuple[Any, ...]:
     """
     jax_compat.hide_frames(__file__)
     leaves, tree = jax.tree.flatten(values)
-    *passed, words = _cycle_count_p.bind(*map(jnp.asarray, leaves))
+    *passed, words = _cycle_count_p.bind(
+        *(array("ipu.cycle_count", "its values", x) for x in leaves)
+    )
     return (*jax.tree.unflatten(tree, passed), words[0])
 
 

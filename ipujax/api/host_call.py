@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ipujax import custom_op_libraries
-from ipujax.api.custom_op import Attributes, dense, float_inputs, text_of
+from ipujax.api.custom_op import Attributes, declared, dense, float_inputs, text_of
+from ipujax.arguments import array, flag, text
 from ipujax.errors import CallbackError, ConfigError
 
 #: A function of NumPy arrays on the host, and the shapes and dtypes of what it returns.
@@ -63,9 +63,11 @@ def host_call(
         >>> jax.jit(jax.grad(lambda x: square(x).sum()))(jnp.arange(3.0)).tolist()
         [0.0, 2.0, 4.0]
     """
-    text = text_of("attributes", attributes)
+    given = text_of("host_call", "attributes", attributes)
+    name = text("host_call", "name", name)
+    has_gradient = callable(gradient) or flag("host_call", "gradient", gradient)
     if callable(function):
-        if gradient is True:
+        if has_gradient and not callable(gradient):
             raise ConfigError(
                 "[host_call] needs a function for the gradient of a Python function; got True. "
                 "Pass a function of cotangents, inputs and results."
@@ -78,13 +80,12 @@ def host_call(
                 f"[host_call] needs gradient=True for a library with {name}_grad; got a function. "
                 "Pass True or False."
             )
-        digest = custom_op_libraries.register(function, flags)
-        on_host = _library(digest, name, text)
-        backward_on_host = _library(digest, f"{name}_grad", text) if gradient else None
+        digest = custom_op_libraries.register("host_call", function, flags)
+        on_host = _library(digest, name, given)
+        backward_on_host = _library(digest, f"{name}_grad", given) if has_gradient else None
 
     def forward(*inputs: jax.Array) -> Any:
-        declared = outputs(*inputs) if callable(outputs) else outputs
-        leaves, tree = jax.tree.flatten(declared)
+        leaves, tree = declared("host_call", outputs, inputs)
         return jax.tree.unflatten(tree, _call(on_host, leaves, inputs))
 
     def save(*inputs: jax.Array) -> Any:
@@ -106,7 +107,7 @@ def host_call(
         call.defvjp(save, backward)
 
     def checked(*inputs: Any) -> Any:
-        return call(*map(jnp.asarray, inputs))
+        return call(*(array("host_call", f"input {i}", x) for i, x in enumerate(inputs)))
 
     checked.__name__ = checked.__qualname__ = getattr(function, "__name__", name)
     return checked
@@ -133,9 +134,19 @@ def _python(function: Callable[..., Any]) -> _Host:
                 f"[host_call] needs results of shapes {wanted}; got {shapes}. Declare in `outputs` "
                 "what the function returns."
             )
-        return [x.astype(spec.dtype) for x, spec in zip(results, specs, strict=True)]
+        return [_cast(x, spec.dtype) for x, spec in zip(results, specs, strict=True)]
 
     return on_host
+
+
+def _cast(x: np.ndarray, dtype: Any) -> np.ndarray:
+    loses_imaginary = x.dtype.kind == "c" and np.dtype(dtype).kind != "c"
+    if x.dtype.kind in "OSUMm" or loses_imaginary:
+        raise CallbackError(
+            f"[host_call] needs results that {dtype} holds; got {x.dtype}. Declare in `outputs` "
+            "what the function returns."
+        )
+    return x.astype(dtype)
 
 
 def _library(digest: str, name: str, attributes: str) -> _Host:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +20,8 @@ from ipujax.arguments import (
     dtype_name,
     flag,
     floats,
+    number,
     rate_of,
-    real_number,
     whole_number,
 )
 from ipujax.errors import ConfigError, check_choice
@@ -419,13 +418,8 @@ def _number(token: Any) -> jax.Array:
 
 
 def _known_number(where: str, token: Any) -> float:
-    number = real_number(token)
-    if math.isnan(number):
-        raise ConfigError(
-            f"[{WHERE}.{where}] needs a token float32 []; got {token!r}. Pass what "
-            "HostEmbedding.token or the last step returned."
-        )
-    return number
+    advice = "Pass what HostEmbedding.token or the last step returned"
+    return number(f"{WHERE}.{where}", "token", token, advice)
 
 
 def _path(where: str, name: str, path: Any) -> Path:

@@ -10,6 +10,7 @@ from jax import lax
 
 from ipujax.api.primitives import REDUCTIONS, reduce_scatter_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.arguments import array
 from ipujax.errors import ReplicationError, check_choice
 
 #: The names of GCL's CollectiveOperator.
@@ -50,7 +51,7 @@ def reduce_scatter(
     replicas = resolve(where, axis_name, replica_group_size)
 
     def scatter(leaf: Any) -> jax.Array:
-        leaf = jnp.asarray(leaf)
+        leaf = array(where, "x", leaf)
         _check_dtype(where, op, leaf.dtype)
         return _scatter(jnp.pad(leaf.ravel(), (0, -leaf.size % replicas.size)), op, replicas)
 

@@ -140,11 +140,12 @@ def _check(where: str, x: Any, dtype: Any) -> None:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a Float8; got {type(x).__name__}. Use ipu.ops.cast_to_float8."
         )
+    bits_dtype = getattr(x.bits, "dtype", type(x.bits).__name__)
     is_format = isinstance(x.format, str) and x.format in _FORMATS
-    if not is_format or x.scale not in _SCALES or x.bits.dtype != jnp.uint8:
+    if not is_format or x.scale not in _SCALES or bits_dtype != jnp.uint8:
         raise ConfigError(
             f"[ipu.ops.{where}] needs a Float8 with bits of uint8, a format of "
-            f"{', '.join(_FORMATS)} and a scale from -32 to 31; got {x.bits.dtype}, {x.format!r} "
+            f"{', '.join(_FORMATS)} and a scale from -32 to 31; got {bits_dtype}, {x.format!r} "
             f"and {x.scale!r}. Use ipu.ops.cast_to_float8."
         )
     name = dtype_name(dtype)

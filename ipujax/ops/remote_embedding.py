@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax.api.replicas import resolve_axis
-from ipujax.arguments import array, as_int32, floats, rate_of
+from ipujax.arguments import array, as_int32, floats, known_outside, rate_of
 from ipujax.errors import ConfigError, check_choice
 
 STRATEGIES = ("token", "encoding")
@@ -26,7 +26,8 @@ def remote_embedding_lookup(
 
     Args:
         table: [rows, columns] of a float dtype; with `axis_name`, this replica's part of it.
-        ids: [...] integers; those outside of the table are clipped to it.
+        ids: [...] integers of rows of the (whole) table; those that only run time knows are clipped
+            to it.
         axis_name: the mapped axis of replicas (of `jax.shard_map`) over which the table is
             partitioned; each has indices of its own.
         partition_strategy: "token": parts are blocks of rows; "encoding": blocks of columns.
@@ -34,7 +35,8 @@ def remote_embedding_lookup(
         [..., columns], on the device. Not differentiable with respect to the table: take the
         gradient with respect to these rows, for `remote_embedding_update`.
     Raises:
-        ConfigError: another rank or dtype, an unknown strategy, or where it is differentiated.
+        ConfigError: another rank or dtype, ids that are known to be no rows, an unknown strategy,
+            or where it is differentiated.
 
     Source: `HostEmbedding` with `enable_remote_buffer_embedding` of Graphcore's TensorFlow;
     `poplar::Graph::addRemoteBuffer`.
@@ -49,7 +51,7 @@ def remote_embedding_lookup(
     """
     where = "ipu.ops.remote_embedding_lookup"
     axis_name = None if axis_name is None else resolve_axis(where, axis_name)
-    table, flat, shape = _checked(where, table, ids, partition_strategy)
+    table, flat, shape = _checked(where, table, ids, axis_name, partition_strategy)
     rows = _lookup(table, flat, axis_name, partition_strategy)
     return rows.reshape(*shape, rows.shape[-1])
 
@@ -92,7 +94,7 @@ def remote_embedding_update(
     """
     where = "ipu.ops.remote_embedding_update"
     axis_name = None if axis_name is None else resolve_axis(where, axis_name)
-    table, flat, shape = _checked(where, table, ids, partition_strategy)
+    table, flat, shape = _checked(where, table, ids, axis_name, partition_strategy)
     count = 1 if axis_name is None else int(lax.axis_size(axis_name))
     is_split = partition_strategy == "encoding"
     columns = table.shape[1] * (count if is_split else 1)
@@ -154,12 +156,17 @@ def _local(
     table: jax.Array, ids: jax.Array, axis_name: Any, strategy: str
 ) -> tuple[jax.Array, jax.Array]:
     """Where the ids' rows are in this replica's part, and whether they are in it."""
-    count = 1 if axis_name is None or strategy == "encoding" else int(lax.axis_size(axis_name))
+    count = _num_parts(axis_name, strategy)
     size = table.shape[0]
     ids = jnp.clip(ids, 0, size * count - 1)
     first = lax.axis_index(axis_name).astype(ids.dtype) * size if count > 1 else 0
     local = ids - first
     return jnp.clip(local, 0, size - 1), (local >= 0) & (local < size)
+
+
+def _num_parts(axis_name: Any, strategy: str) -> int:
+    """Into how many blocks of rows the table is partitioned."""
+    return 1 if axis_name is None or strategy == "encoding" else int(lax.axis_size(axis_name))
 
 
 def _rows(table: jax.Array, ids: jax.Array) -> jax.Array:
@@ -178,7 +185,7 @@ def _is_remote(table: jax.Array) -> bool:
 
 
 def _checked(
-    where: str, table: Any, ids: Any, strategy: str
+    where: str, table: Any, ids: Any, axis_name: Any, strategy: str
 ) -> tuple[jax.Array, jax.Array, tuple[int, ...]]:
     check_choice(where, "partition_strategy", strategy, STRATEGIES, ConfigError)
     table, indices = array(where, "table", table), array(where, "ids", ids)
@@ -191,5 +198,11 @@ def _checked(
     if not jnp.issubdtype(indices.dtype, jnp.integer):
         raise ConfigError(
             f"[{where}] needs ids of an integer dtype; got {indices.dtype}. Use astype(jnp.int32)."
+        )
+    num_rows = table.shape[0] * _num_parts(axis_name, strategy)
+    wrong = known_outside(indices, 0, num_rows - 1)
+    if wrong is not None:
+        raise ConfigError(
+            f"[{where}] needs ids from 0 to {num_rows - 1}; got {wrong}. Pass numbers of rows."
         )
     return table, as_int32(indices.ravel()), indices.shape

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, flag, whole_number
+from ipujax.arguments import array, count, flag
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -130,12 +130,7 @@ def sequence_slice_unpack(
     """
     where = "sequence_slice_unpack"
     src = array(f"ipu.ops.{where}", "src", src)
-    total = whole_number(total_elements)
-    if total is None or total < 0:
-        raise ConfigError(
-            f"[ipu.ops.{where}] needs total_elements of at least 0; got {total_elements!r}. Pass a "
-            "number of rows."
-        )
+    total = count(f"ipu.ops.{where}", "total_elements", total_elements, 0)
     dst = jnp.zeros((total, *src.shape[1:]), src.dtype)
     return _call(where, dst, src, num_elems, src_offsets, _ends(where, num_elems), True)
 

@@ -179,7 +179,7 @@ class Family:
 
             return optax.GradientTransformationExtraArgs(init, update)
 
-        return accumulating(make, self.num_micro_batches, self.accumulator_dtype)
+        return accumulating(where, make, self.num_micro_batches, self.accumulator_dtype)
 
     def _init(self, declared: Declared, scaled: bool) -> Any:
         def init(params: Any) -> AdamState:

@@ -9,7 +9,7 @@ import jax
 from ipujax.api.collectives import cross_replica_sum
 from ipujax.api.replicas import AxisName, resolve
 from ipujax.errors import ConfigError, check_choice
-from ipujax.optim.wrap import check_not_summed, extended
+from ipujax.optim.wrap import check_not_summed, extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -54,4 +54,4 @@ def cross_replica(
             total = jax.tree.map(lambda leaf: leaf / replicas.size, total)
         return inner.update(total, state, params, **extra)
 
-    return inner._replace(update=update)
+    return on_arrays(WHERE, inner._replace(update=update))

@@ -12,7 +12,7 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.arguments import LARGEST_INT32, check_dtype, whole_number
 from ipujax.errors import ConfigError, check_choice
-from ipujax.optim.wrap import extended
+from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -89,7 +89,7 @@ def gradient_accumulation(
         step = jnp.where(last, 0, state.micro_step + 1)
         return updates, GradientAccumulationState(step, accumulated, new)
 
-    return inner._replace(init=init, update=update)
+    return on_arrays(WHERE, inner._replace(init=init, update=update))
 
 
 def check_num_micro_batches(where: str, num_micro_batches: Any) -> int:

@@ -21,7 +21,7 @@ from ipujax.optim.hyperparameters import (
 )
 from ipujax.optim.moments import compute_dtype, in_dtype_of, kept
 from ipujax.optim.shards import sum_over_shards
-from ipujax.optim.wrap import extended
+from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -131,6 +131,7 @@ def loss_scale(
     def update(
         grads: Any, state: LossScaleState, params: Any = None, **extra: Any
     ) -> tuple[Any, LossScaleState]:
+        jax.tree.map(lambda g: floats(WHERE, "gradients", g), grads)
         counts = sum_over_shards(WHERE, _counts(grads, edge), axis_name)
         good = counts[2] == 0
         plain = jax.tree.map(lambda g: _wide(g) / state.scale, grads)
@@ -143,7 +144,7 @@ def loss_scale(
             state = _rescaled(state, state.counts + counts[:2], good, options)
         return in_dtype_of(updates, grads, params), state
 
-    return inner._replace(init=init, update=update)
+    return on_arrays(WHERE, inner._replace(init=init, update=update))
 
 
 def _rescaled(

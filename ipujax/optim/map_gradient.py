@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ipujax.errors import ConfigError
-from ipujax.optim.wrap import extended
+from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -49,4 +49,4 @@ def map_gradient(
             )
         return inner.update(jax.tree.map(fn, grads, params), state, params, **extra)
 
-    return inner._replace(update=update)
+    return on_arrays(WHERE, inner._replace(update=update))

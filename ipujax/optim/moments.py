@@ -14,6 +14,7 @@ from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import gradient_accumulation
 from ipujax.optim.hyperparameters import Values
 from ipujax.optim.shards import sum_over_shards
+from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -100,13 +101,13 @@ def kept(keep: jax.Array | None, updates: Any, new: Any, old: Any) -> tuple[Any,
 
 
 def accumulating(
+    where: str,
     make: Callable[[], optax.GradientTransformation],
     num_micro_batches: int,
     accumulator_dtype: Any,
 ) -> optax.GradientTransformationExtraArgs:
     """The optimizer, which acts on every `num_micro_batches`-th call only if there are several."""
-    import optax
-
+    tx = on_arrays(where, extended(where, make()))
     if whole_number(num_micro_batches) == 1:
-        return optax.with_extra_args_support(make())
-    return gradient_accumulation(make(), num_micro_batches, accumulator_dtype)
+        return tx
+    return gradient_accumulation(tx, num_micro_batches, accumulator_dtype)

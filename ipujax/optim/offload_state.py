@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.offload import check_minimum
-from ipujax.optim.wrap import extended
+from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -58,4 +58,4 @@ def offload_state(
         updates, new = inner.update(grads, near, params, **extra)
         return updates, put(new, jax.memory.Space.Host)
 
-    return inner._replace(init=init, update=update)
+    return on_arrays(WHERE, inner._replace(init=init, update=update))

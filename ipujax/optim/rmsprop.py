@@ -122,7 +122,7 @@ def rmsprop(
 
         return optax.GradientTransformationExtraArgs(init, update)
 
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    return accumulating(WHERE, make, num_micro_batches, accumulator_dtype)
 
 
 def _terms(grads: Any, nu: Any, mu: Any, h: Values, tf_variant: bool) -> Any:

@@ -24,6 +24,7 @@ from ipujax.optim.moments import (
     zeros,
 )
 from ipujax.optim.sgd_combined import combined_sgd, gradient_share
+from ipujax.optim.wrap import on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -114,7 +115,8 @@ def sgd(
         _check_nesterov(declared)
     if flag(WHERE, "combined_accumulation", combined_accumulation):
         dtypes = (velocity_dtype, accumulator_dtype)
-        return combined_sgd(WHERE, declared, nesterov, dtypes, num_micro_batches, axis_name)
+        tx = combined_sgd(WHERE, declared, nesterov, dtypes, num_micro_batches, axis_name)
+        return on_arrays(WHERE, tx)
     if axis_name is not None:
         raise ConfigError(
             f"[{WHERE}] needs combined_accumulation=True for an axis_name; got axis_name="
@@ -125,7 +127,7 @@ def sgd(
     def make() -> optax.GradientTransformation:
         return _separate_sgd(declared, nesterov, velocity_dtype)
 
-    return accumulating(make, num_micro_batches, accumulator_dtype)
+    return accumulating(WHERE, make, num_micro_batches, accumulator_dtype)
 
 
 def _check_nesterov(declared: Declared) -> None:

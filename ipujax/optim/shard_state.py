@@ -12,7 +12,7 @@ from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.api.weight_shards import Partition
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.shards import sharded
-from ipujax.optim.wrap import check_not_summed, extended
+from ipujax.optim.wrap import check_not_summed, extended, on_arrays
 
 if TYPE_CHECKING:
     import optax
@@ -76,7 +76,7 @@ def shard_state(
 
         return jax.tree.map(whole, updates, grads), state
 
-    return inner._replace(init=init, update=update)
+    return on_arrays(WHERE, inner._replace(init=init, update=update))
 
 
 def _part(x: jax.Array, replicas: Replicas) -> jax.Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from ipujax import jax_compat
 from ipujax.api.weight_shards import check_no_shards
+from ipujax.arguments import array
 from ipujax.errors import ConfigError, ReplicationError
 
 if TYPE_CHECKING:
@@ -28,6 +30,36 @@ def extended(where: str, tx: optax.GradientTransformation) -> optax.GradientTran
             "Pass one, such as optax.adam(1e-3)."
         )
     return optax.with_extra_args_support(tx)
+
+
+def on_arrays(
+    where: str, tx: optax.GradientTransformationExtraArgs
+) -> optax.GradientTransformationExtraArgs:
+    """The transformation, which also takes numbers of Python, and refuses what is no array."""
+
+    def init(params: Any) -> Any:
+        return tx.init(_arrays(where, "parameters", params))
+
+    def update(grads: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        gradients, weights = _arrays(where, "gradients", grads), _arrays(where, "params", params)
+        of_gradients, of_params = jax.tree.structure(gradients), jax.tree.structure(weights)
+        if params is not None and of_gradients != of_params:
+            raise ConfigError(
+                f"[{where}] needs gradients of the structure of the parameters, {of_params}; got "
+                f"{of_gradients}. Pass what jax.grad returns."
+            )
+        return tx.update(gradients, state, weights, **extra)
+
+    return tx._replace(init=init, update=update)
+
+
+def _arrays(where: str, name: str, values: Any) -> Any:
+    def one(leaf: Any) -> Any:
+        is_numpy = isinstance(leaf, np.ndarray | np.generic)
+        is_described = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+        return leaf if is_described and not is_numpy else array(where, name, leaf)
+
+    return jax.tree.map(one, values)
 
 
 def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
+from ipujax.arguments import array, whole_number
 from ipujax.errors import PlacementError
 from ipujax.tile.primitives import place_p
 
@@ -76,14 +75,14 @@ def put_sharded(x: Any, tiles: Iterable[int]) -> TileArray:
         >>> x.tiles, x.tile_shape
         ((0, 5, 7), (2,))
     """
-    array = jnp.asarray(x)
+    rows = array("ipu.tile.put_sharded", "x", x)
     numbers = _tiles("put_sharded", tiles)
-    if array.ndim == 0 or array.shape[0] != len(numbers):
+    if rows.ndim == 0 or rows.shape[0] != len(numbers):
         raise PlacementError(
             f"[ipu.tile.put_sharded] needs a tile for each row; got {len(numbers)} tiles for an "
-            f"array of shape {array.shape}. Pass as many tiles as the array has rows."
+            f"array of shape {rows.shape}. Pass as many tiles as the array has rows."
         )
-    return _place(array, range(len(numbers)), numbers)
+    return _place(rows, range(len(numbers)), numbers)
 
 
 def put_replicated(x: Any, tiles: Iterable[int]) -> TileArray:
@@ -101,9 +100,9 @@ def put_replicated(x: Any, tiles: Iterable[int]) -> TileArray:
         >>> ipu.tile.put_replicated(jnp.ones(4), tiles=range(8)).shape
         (8, 4)
     """
-    array = jnp.asarray(x)
+    row = array("ipu.tile.put_replicated", "x", x)
     numbers = _tiles("put_replicated", tiles)
-    return _place(array[None], [0] * len(numbers), numbers)
+    return _place(row[None], [0] * len(numbers), numbers)
 
 
 def gather(x: TileArray, rows: Sequence[int], tiles: Iterable[int]) -> TileArray:
@@ -127,11 +126,11 @@ def gather(x: TileArray, rows: Sequence[int], tiles: Iterable[int]) -> TileArray
     """
     _check_array("gather", x)
     numbers = _tiles("gather", tiles)
-    wanted = [operator.index(row) for row in rows]
+    wanted = _numbers(rows)
     if len(wanted) != len(numbers) or not all(0 <= row < len(x) for row in wanted):
         raise PlacementError(
             f"[ipu.tile.gather] needs a row from 0 to {len(x) - 1} for each of {len(numbers)} "
-            f"tiles; got {list(rows)}. Pass as many rows as tiles."
+            f"tiles; got {rows!r}. Pass as many rows as tiles."
         )
     return _place(x.array, wanted, numbers)
 
@@ -159,16 +158,21 @@ def _place(x: jax.Array, rows: Iterable[int], tiles: tuple[int, ...]) -> TileArr
 
 
 def _tiles(name: str, tiles: Iterable[int]) -> tuple[int, ...]:
-    try:
-        numbers = tuple(operator.index(tile) for tile in tiles)
-    except TypeError:
-        numbers = (-1,)
+    numbers = _numbers(tiles)
     if not numbers or min(numbers) < 0:
         raise PlacementError(
             f"[ipu.tile.{name}] needs numbers of tiles, from 0; got {tiles!r}. Pass a range or a "
             "sequence of them."
         )
     return numbers
+
+
+def _numbers(given: Any) -> tuple[int, ...]:
+    """Whole numbers; -1 stands for what is none."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | jax.core.Tracer):
+        return (-1,)
+    numbers = [whole_number(value) for value in given]
+    return tuple(-1 if number is None else number for number in numbers)
 
 
 def _check_array(name: str, x: Any) -> None:

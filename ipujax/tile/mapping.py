@@ -10,10 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax.arguments import array
+from ipujax.arguments import function as a_function
 from ipujax.errors import ConfigError, PlacementError
 from ipujax.tile.arrays import TileArray, _check_array, put_replicated, put_sharded
 from ipujax.tile.primitives import vertex_p
 from ipujax.tile.vertex import Attributes, Vertex
+
+#: Fields of vertices have up to 64 bits.
+LARGEST = 2**64 - 1
 
 
 def map(function: Callable[..., Any] | Vertex | Any, *arrays: TileArray, **attributes: Any) -> Any:
@@ -50,7 +55,7 @@ def map(function: Callable[..., Any] | Vertex | Any, *arrays: TileArray, **attri
         )
     if isinstance(function, Vertex):
         return _map_vertex(function, arrays, attributes)
-    apply = getattr(function, "bind", function)
+    apply = a_function("ipu.tile.map", "its argument", getattr(function, "bind", function))
     values = jax.vmap(lambda *rows: apply(*rows, **attributes))(*(x.array for x in arrays))
     return jax.tree.map(lambda y: put_sharded(y, arrays[0].tiles), values)
 
@@ -97,10 +102,10 @@ def _differentiable(
 
     def backward(operands: Any, cotangents: Any) -> Any:
         inputs = [TileArray(x, tiles) for x in operands[: len(vertex.inputs)]]
-        seeds = [TileArray(jnp.asarray(ct), tiles) for ct in cotangents]
+        seeds = [TileArray(_dense(ct), tiles) for ct in cotangents]
         found = given(*inputs, *seeds, **dict(attributes))
         found = found if isinstance(found, (list, tuple)) else [found]
-        arrays = [x.array if isinstance(x, TileArray) else x for x in found]
+        arrays = _cotangents(vertex, found, [x.array for x in inputs])
         return (*arrays, *(None for _ in vertex.constants))
 
     with_vjp = jax.custom_vjp(run)
@@ -108,9 +113,43 @@ def _differentiable(
     return with_vjp
 
 
+def _dense(cotangent: Any) -> jax.Array:
+    """Zeros stand for cotangents of integers."""
+    if cotangent.dtype == jax.dtypes.float0:
+        return jnp.zeros(cotangent.shape, jnp.float32)
+    return jnp.asarray(cotangent)
+
+
+def _cotangents(vertex: Vertex, found: Any, inputs: list[jax.Array]) -> list[Any]:
+    """What vjp returned, as arrays; None stands for zeros."""
+    if len(found) != len(inputs):
+        raise ConfigError(
+            f"[ipu.tile.map] needs {len(inputs)} results of vjp of {vertex.name!r}, one for each "
+            f"input; got {len(found)}. Return None for inputs without a derivative."
+        )
+    made: list[Any] = []
+    for name, x, value in zip(vertex.inputs, inputs, found, strict=True):
+        if value is None or not jnp.issubdtype(x.dtype, jnp.floating):
+            made.append(None)
+            continue
+        ct = array("ipu.tile.map", f"the cotangent of {name!r} from vjp", value)
+        if ct.shape != x.shape:
+            raise ConfigError(
+                f"[ipu.tile.map] needs a cotangent of {name!r} of shape {list(x.shape)} from vjp "
+                f"of {vertex.name!r}; got {list(ct.shape)}. Return one of the input's shape."
+            )
+        made.append(ct.astype(x.dtype))
+    return made
+
+
 def _number(vertex: Vertex, name: str, value: Any) -> int | float | bool:
     if isinstance(value, (builtins.int, builtins.float, builtins.bool, np.generic)):
         number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise ConfigError(
+                f"[ipu.tile.map] needs a number that field {name!r} of {vertex.name!r} can hold; "
+                f"got {number}. Pass a smaller one."
+            )
         if isinstance(number, (int, float)):
             return number
     raise ConfigError(

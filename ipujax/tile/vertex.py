@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ipujax import codelet_sources
+from ipujax.arguments import array, function, shape_and_dtype, text, texts
 from ipujax.errors import ConfigError
 
 #: Poplar's names of the dtypes that a codelet may have.
@@ -59,23 +60,29 @@ class Vertex:
 
     def results(self, avals: Sequence[Any], attributes: Attributes) -> list[jax.ShapeDtypeStruct]:
         """Shapes and dtypes of one tile's results, from those of whole operands."""
-        inputs = dict(zip(self.fields, map(_of_a_tile, avals), strict=True))
+        return self._of_one_tile([_of_a_tile(aval) for aval in avals], attributes)
+
+    def _of_one_tile(self, avals: Sequence[Any], attributes: Attributes) -> list[Any]:
+        inputs = {
+            name: jax.ShapeDtypeStruct(x.shape, x.dtype)
+            for name, x in zip(self.fields, avals, strict=False)  # a reference has no constants
+        }
         given = [inputs[name] for name in self.inputs]
         found = [inputs[name] for name in self.in_place]
-        for _, result in self.outputs:
+        for name, result in self.outputs:
             if isinstance(result, str):
                 found.append(inputs[result])
-            elif isinstance(result, jax.ShapeDtypeStruct):
-                found.append(result)
-            else:
-                found.append(result(*given, **dict(attributes)))
+                continue
+            made = result(*given, **dict(attributes)) if callable(result) else result
+            found.append(shape_and_dtype("ipu.tile.map", f"the result {name!r}", made))
+            _poplar_type(self.name, name, found[-1])
         return found
 
     def constants_of(self, avals: Sequence[Any], attributes: Attributes) -> list[np.ndarray]:
         """The constants' values, for inputs of these shapes and dtypes of one tile."""
         return [
-            np.asarray(value(*avals, **dict(attributes)) if callable(value) else value)
-            for _, value in self.constants
+            _constant(name, value(*avals, **dict(attributes)) if callable(value) else value)
+            for name, value in self.constants
         ]
 
     def over_rows(self, attributes: Attributes) -> Callable[..., list[jax.Array]]:
@@ -93,9 +100,25 @@ class Vertex:
 
         def one_tile(*operands: jax.Array) -> list[jax.Array]:
             results = reference(*operands[: len(self.inputs)], **dict(attributes))
-            return list(results) if isinstance(results, (list, tuple)) else [results]
+            made = list(results) if isinstance(results, (list, tuple)) else [results]
+            return self._checked(made, self._of_one_tile(operands, attributes))
 
         return jax.vmap(one_tile)
+
+    def _checked(self, made: list[Any], wanted: list[jax.ShapeDtypeStruct]) -> list[jax.Array]:
+        """What the reference returned, which must be what the vertex makes."""
+        where = "ipu.tile.map"
+        found = [array(where, f"a result of the reference of {self.name!r}", x) for x in made]
+        if [(x.shape, x.dtype) for x in found] != [(x.shape, x.dtype) for x in wanted]:
+            needs, got = (
+                ", ".join(f"{x.dtype} {list(x.shape)}" for x in values) or "nothing"
+                for values in (wanted, found)
+            )
+            raise ConfigError(
+                f"[{where}] needs a reference of {self.name!r} that returns what the vertex does, "
+                f"{needs}; got {got}. Reshape or cast in the reference."
+            )
+        return found
 
     def config(self, avals: Sequence[Any], attributes: Attributes) -> dict[str, Any]:
         """What the compiler learns."""
@@ -197,6 +220,11 @@ def create_vertex(
         >>> ipu.tile.map(scale, x, factor=10.0).array.tolist()
         [[0.0, 10.0], [20.0, 30.0]]
     """
+    where = "ipu.tile.create_vertex"
+    text(where, "name", name)
+    for given, value in (("cycles", cycles), ("reference", reference), ("vjp", vjp)):
+        if value is not None:
+            function(where, given, value)
     for argument, fields in (("outputs", outputs), ("constants", constants)):
         if fields is not None and not isinstance(fields, Mapping):
             raise ConfigError(
@@ -206,11 +234,11 @@ def create_vertex(
     outputs = dict(outputs or {})
     made = Vertex(
         name=name,
-        digest=codelet_sources.register("ipu.tile.create_vertex", source, flags),
+        digest=codelet_sources.register(where, source, flags),
         flags=flags,
-        inputs=tuple(inputs),
+        inputs=texts(where, "inputs", inputs),
         outputs=tuple(outputs.items()),
-        in_place=tuple(in_place),
+        in_place=texts(where, "in_place", in_place),
         constants=tuple((constants or {}).items()),
         cycles=cycles,
         reference=reference,
@@ -234,6 +262,13 @@ def _check(vertex: Vertex) -> None:
     unknown += [r for _, r in vertex.outputs if isinstance(r, str) and r not in vertex.inputs]
     if unknown:
         refuse(f"names of inputs ({', '.join(vertex.inputs)})", unknown, "Use one of them.")
+    strange = [r for _, r in vertex.outputs if not (isinstance(r, str) or _describes(r))]
+    if strange:
+        refuse(
+            "outputs that are names of inputs, jax.ShapeDtypeStructs or functions",
+            strange,
+            "Pass one of these.",
+        )
     if not vertex.outputs and not vertex.in_place:
         refuse("a result", "neither outputs nor in_place", "Name the fields that are written.")
     if not vertex.inputs:
@@ -243,6 +278,16 @@ def _check(vertex: Vertex) -> None:
         refuse(
             "inputs in the name's braces", sorted(placeholders), "Use the name of an input there."
         )
+
+
+def _describes(result: Any) -> bool:
+    return isinstance(result, jax.ShapeDtypeStruct) or callable(result)
+
+
+def _constant(name: str, value: Any) -> np.ndarray:
+    found = np.asarray(value)
+    array("ipu.tile.map", f"the constant {name!r}", found)
+    return found
 
 
 def _of_a_tile(aval: Any) -> jax.ShapeDtypeStruct:

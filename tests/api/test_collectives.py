@@ -304,8 +304,25 @@ WRONG = [
     (lambda x: ipu.reduce_scatter(x * 1j, "max"), "real numbers for op='max'; got complex64"),
     (lambda x: ipu.all_to_all(x, 0, 0), r"the 4 replicas divide; got 6 in shape \(6,\)"),
     (lambda x: ipu.all_to_all(x, 1, 0), "split_dimension within the array's 1 dimensions; got 1"),
+    (lambda x: ipu.all_to_all(x, "0", 0), "split_dimension within the array's .*; got '0'"),
     (lambda x: ipu.all_gather(x, axis_name="model"), "mapped axis; got 'model' where 'replica'"),
 ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cross_replica_sum",
+        "cross_replica_mean",
+        "all_gather",
+        "reduce_scatter",
+        "assume_equal_across_replicas",
+    ],
+)
+def test_what_is_no_array(name: str):
+    for value in ("x", {"a": {1}}, np.array(["a"]), 10**400, lambda x: x):
+        with pytest.raises(ipu.ConfigError, match=rf"\[ipu.{name}\] needs x to be an array"):
+            ipu.pmap(lambda x, value=value: getattr(ipu, name)(value))(np.zeros(2))
 
 
 @pytest.mark.parametrize(("call", "message"), WRONG)

@@ -210,6 +210,11 @@ def test_files_and_compiled_libraries(tmp_path: Path, pair) -> None:
     subprocess.run([*command, str(file), "-o", str(built)], check=True)
     found = ipu.custom_op(str(built), "Triple", lambda x: x)(pair[0])
     np.testing.assert_array_equal(found, 3 * pair[0])
+    whole = built.read_bytes()
+    for size in (50, 100, len(whole) // 4, len(whole) // 2):
+        (tmp_path / "libcut.so").write_bytes(whole[:size])
+        with pytest.raises(Exception, match=r"needs a (whole )?library"):
+            ipu.custom_op(tmp_path / "libcut.so", "Triple", lambda x: x)(pair[0])
 
 
 def test_libraries_that_cannot_be_loaded(tmp_path: Path, pair) -> None:

@@ -122,6 +122,10 @@ def test_what_goes_wrong(pair) -> None:
         ipu.host_call(SOURCE, lambda x: x, gradient=np.sin)
     with pytest.raises(Exception, match=r"needs results of shapes \[\(3, 5\)\]; got \[\(\)\]"):
         jax.block_until_ready(ipu.host_call(np.sum, lambda x: x)(pair[0]))
+    for made, dtype in ((1j, "complex128"), ("x", "<U1"), (object(), "object")):
+        shaped = np.full(pair[0].shape, made)
+        with pytest.raises(Exception, match=f"results that float32 holds; got {dtype}"):
+            jax.block_until_ready(ipu.host_call(lambda x, y=shaped: y, lambda x: x)(pair[0]))
     with pytest.raises(Exception, match="needs the function Absent in the library"):
         jax.block_until_ready(ipu.host_call(SOURCE, lambda x: x, name="Absent")(pair[0]))
     with pytest.raises(Exception, match="Callback threw: "):

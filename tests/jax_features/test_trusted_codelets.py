@@ -93,3 +93,19 @@ def test_saved_programs(processes: Processes) -> None:
         unsafe = processes(what)
         assert unsafe.returncode != 0
         assert "neither its group nor others may write to" in unsafe.stderr
+
+
+def test_damaged_libraries(processes: Processes) -> None:
+    """A library that a disk cut off or changed is as one that is not there."""
+    assert "sum 24.0" in processes("save").stdout
+    (library,) = processes.trusted.glob("*.so")
+    whole = library.read_bytes()
+    middle = len(whole) // 2
+    changed = whole[:middle] + bytes(255 - byte for byte in whole[middle:])
+    for damaged in (whole[:middle], whole[:100], changed):
+        library.write_bytes(damaged)
+        refused = processes("load", **NO_COMPILER)
+        assert refused.returncode == 1, refused.stderr
+        assert "executable with codelets of neither" in refused.stderr
+    assert "sum 24.0" in processes("call").stdout
+    assert "sum 24.0" in processes("load", **NO_COMPILER).stdout  # it was compiled again

@@ -260,12 +260,12 @@ REFUSED: dict[str, Refusal] = {
     ),
     "ssu-total": (
         lambda: ops.sequence_slice_unpack(X, [1], [0], -1),
-        "needs total_elements of at least 0",
+        "needs total_elements to be a whole number of at least 0",
         "-1",
     ),
     "ssu-total-f": (
         lambda: ops.sequence_slice_unpack(X, [1], [0], 1.5),
-        "needs total_elements of at least 0",
+        "needs total_elements to be a whole number of at least 0",
         "1.5",
     ),
     "sort-axis": (lambda: ops.sort(X, 2), "needs an axis of the array", "2 for float32 [4, 6]"),

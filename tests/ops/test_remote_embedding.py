@@ -108,11 +108,11 @@ def test_parts_of_replicas(strategy, spec, kind) -> None:
             "got 'rows'",
         ),
         (
-            lambda: ipu.ops.remote_embedding_update(START, IDS, START, RATE),
+            lambda: ipu.ops.remote_embedding_update(START, CLIPPED, START, RATE),
             r"gradients \[4, 6, 8\]; got \[64, 8\]",
         ),
         (
-            lambda: jax.grad(lambda t: ipu.ops.remote_embedding_lookup(t, IDS).sum())(START),
+            lambda: jax.grad(lambda t: ipu.ops.remote_embedding_lookup(t, CLIPPED).sum())(START),
             "not differentiated; got a derivative",
         ),
     ],
@@ -120,3 +120,12 @@ def test_parts_of_replicas(strategy, spec, kind) -> None:
 def test_wrong_arguments(call, message) -> None:
     with pytest.raises(ConfigError, match=message):
         call()
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 2**31 - 1])
+def test_known_ids_that_are_no_rows_are_refused(wrong: int) -> None:
+    table, ids = jnp.zeros((4, 2)), jnp.array([0, wrong])
+    with pytest.raises(ipu.ConfigError, match=f"needs ids from 0 to 3; got {wrong}"):
+        ipu.ops.remote_embedding_lookup(table, ids)
+    with pytest.raises(ipu.ConfigError, match=f"needs ids from 0 to 3; got {wrong}"):
+        ipu.ops.remote_embedding_update(table, ids, jnp.zeros((2, 2)), 0.1)

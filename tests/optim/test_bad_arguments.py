@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
 import ipujax as ipu
@@ -89,3 +92,42 @@ REFUSED: dict[str, Refusal] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     check_refused(REFUSED[name])
+
+
+#: Each optimizer and each transformation of one.
+MADE = {
+    "adam": lambda: optim.adam(0.1),
+    "rmsprop": lambda: optim.rmsprop(0.1),
+    "sgd": lambda: optim.sgd(0.1),
+    "lamb": lambda: optim.lamb(0.1),
+    "combined": lambda: optim.sgd(0.1, momentum=0.5, combined_accumulation=True),
+    "accumulated": lambda: optim.gradient_accumulation(optax.sgd(0.1), 2),
+    "scaled": lambda: optim.loss_scale(optax.sgd(0.1)),
+    "mapped": lambda: optim.map_gradient(optax.sgd(0.1), lambda g, p: g),
+    "offloaded": lambda: optim.offload_state(optax.adam(0.1)),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_parameters_that_are_no_arrays(name: str) -> None:
+    tx = MADE[name]()
+    state = tx.init({"w": jnp.ones(2)})
+    for value in ("x", {1}, lambda x: x, np.array(["a"]), 10**400):
+        with pytest.raises(ipu.ConfigError, match="needs parameters to be an array"):
+            tx.init({"w": value})
+        with pytest.raises(ipu.ConfigError, match="needs gradients to be an array"):
+            tx.update({"w": value}, state, {"w": jnp.ones(2)})
+    with pytest.raises(ipu.ConfigError, match="needs gradients of the structure of the parameters"):
+        tx.update({"v": jnp.ones(2)}, state, {"w": jnp.ones(2)})
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_parameters_that_are_numbers(name: str) -> None:
+    made = []
+    for kind in (jnp.float32, float, np.float32, np.array):
+        tx, weights = MADE[name](), {"w": kind(2.0)}
+        state = tx.init(weights)
+        for _ in range(2):
+            updates, state = tx.update({"w": kind(0.5)}, state, weights)
+        made.append(float(updates["w"]))
+    assert len(set(made)) == 1, made

@@ -135,6 +135,68 @@ def test_rows_of_no_elements():
     assert ipu.tile.map(_sqrt(), x).shape == (3, 0)
 
 
+X = jnp.ones((2, 3))
+OTHERS = (lambda x: x[:2], lambda x: (x, x), lambda x: x.astype(jnp.float16), lambda x: "x")
+
+
+@pytest.mark.parametrize("reference", OTHERS)
+def test_references_that_return_something_else(reference: Any):
+    vertex = _sqrt(reference=reference)
+    x = ipu.tile.put_sharded(X, (1, 2))
+    for run in (jax.grad, jax.jit):
+        where = jax.devices("cpu")[0] if run is jax.jit else X.device
+        with pytest.raises(ipu.ConfigError, match="reference of 'Sqrt'"), jax.default_device(where):
+            run(lambda x: ipu.tile.map(vertex, ipu.tile.TileArray(x, (1, 2))).array.sum())(
+                jax.device_put(x.array, where)
+            )
+
+
+@pytest.mark.parametrize(
+    ("vjp", "message"),
+    [
+        (lambda x, ct: (ct, ct), "1 results of vjp of 'Sqrt', .*got 2"),
+        (lambda x, ct: ct.array[:1], r"shape \[2, 3\] from vjp of 'Sqrt'; got \[1, 3\]"),
+        (lambda x, ct: "x", "cotangent of 'x' from vjp to be an array"),
+    ],
+)
+def test_own_derivatives_that_are_something_else(vjp: Any, message: str):
+    vertex = _sqrt(vjp=vjp)
+    with pytest.raises(ipu.ConfigError, match=message):
+        jax.grad(lambda x: ipu.tile.map(vertex, ipu.tile.put_sharded(x, (1, 2))).array.sum())(X)
+
+
+def test_own_derivatives_of_vertices_with_integers():
+    vertex = ipu.tile.create_vertex(
+        "Count",
+        source="""
+            #include <poplar/Vertex.hpp>
+            struct Count : poplar::Vertex {
+              poplar::InOut<poplar::Vector<float>> x;
+              poplar::Input<int> times;
+              poplar::Output<int> next;
+              bool compute() { for (auto& e : x) e *= *times; *next = *times + 1; return true; }
+            };
+        """,
+        inputs=["x", "times"],
+        in_place=["x"],
+        outputs={"next": "times"},
+        vjp=lambda x, times, ct, of_next: (ct.array * times.array[:, None], None),
+    )
+
+    def total(x: jax.Array) -> jax.Array:
+        times = ipu.tile.put_sharded(jnp.array([2, 3]), (1, 2))
+        y, count = ipu.tile.map(vertex, ipu.tile.put_sharded(x, (1, 2)), times)
+        return (y.array * count.array[:, None]).sum()
+
+    assert jax.jit(jax.grad(total))(X).tolist() == [[6.0] * 3, [12.0] * 3]
+
+
+def test_check_vertex_needs_arrays_on_the_same_tiles():
+    for arrays, message in [((), "got no arrays"), ((X, X[:1]), r"got \[0, 1\], \[0\]")]:
+        with pytest.raises(ipu.ConfigError, match=message):
+            ipu.testing.check_vertex(_sqrt(), *arrays)
+
+
 def test_check_vertex_finds_what_differs():
     wrong = _sqrt(reference=lambda x: x**0.51)
     with pytest.raises(ipu.MismatchError, match="result 0 under jit of 'Sqrt'"):
@@ -144,9 +206,6 @@ def test_check_vertex_finds_what_differs():
         ipu.testing.check_vertex(wrong, jnp.full((2, 3), 2.0))
     with pytest.raises(ipu.ConfigError, match="with a reference"):
         ipu.testing.check_vertex(_sqrt(reference=None), jnp.ones((2, 3)))
-
-
-X = jnp.ones((2, 3))
 
 
 @pytest.mark.parametrize(
@@ -177,6 +236,27 @@ X = jnp.ones((2, 3))
         (
             lambda: ipu.tile.map(_sqrt(), ipu.tile.put_sharded(X, (1, 2)), k=X),
             "a number for field 'k'",
+        ),
+        (
+            lambda: ipu.tile.map(_sqrt(), ipu.tile.put_sharded(X, (1, 2)), k=10**400),
+            "that field 'k' of 'Sqrt' can hold",
+        ),
+        (
+            lambda: ipu.tile.map(
+                _sqrt(outputs={"y": lambda x: jax.ShapeDtypeStruct((), jnp.bfloat16)}),
+                ipu.tile.put_sharded(X, (1, 2)),
+            ),
+            "for field 'y' of 'Sqrt'; got bfloat16",
+        ),
+        (
+            lambda: ipu.tile.map(
+                _sqrt(outputs={"y": lambda x: 5}), ipu.tile.put_sharded(X, (1, 2))
+            ),
+            "the result 'y' with shape and dtype; got 5",
+        ),
+        (
+            lambda: ipu.tile.map(_sqrt(constants={"t": "x"}), ipu.tile.put_sharded(X, (1, 2))),
+            "the constant 't' to be an array",
         ),
         (
             lambda: ipu.tile.map(_sqrt(cycles=lambda x: -1), ipu.tile.put_sharded(X, (1, 2))),

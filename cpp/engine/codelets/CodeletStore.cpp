@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "engine/Errors.hpp"
 
@@ -39,13 +40,29 @@ bool canBeReplaced(const fs::path& folder) {
   }
 }
 
-/// The text lies beside the library and is compared: a name need not be safe against collisions.
-std::string nameOf(const std::string& text) {
+/// FNV-1a, in 16 digits: detects accidents.
+std::string digestOf(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  char name[32];
-  std::snprintf(name, sizeof(name), "codelets-%016llx", static_cast<unsigned long long>(hash));
-  return name;
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+/// The text lies beside the library and is compared: a name need not be safe against collisions.
+std::string nameOf(const std::string& text) { return "codelets-" + digestOf(text); }
+
+constexpr std::string_view kSeal = "\nipujax library ";
+
+/// The library and, behind what the loader reads of it, its digest.
+std::string sealed(const std::string& code) { return code + std::string(kSeal) + digestOf(code); }
+
+/// Whether a library is as it was written: one that a disk cut off or changed may crash its loader.
+bool isWhole(std::string_view file) {
+  const std::size_t end = kSeal.size() + 16;
+  if (file.size() < end) return false;
+  const std::string_view code = file.substr(0, file.size() - end);
+  return file.substr(code.size()) == std::string(kSeal) + digestOf(code);
 }
 
 /// Another process sees the whole file or none, and one that ends early leaves none by this name.
@@ -134,7 +151,7 @@ std::optional<fs::path> CodeletStore::find(const std::string& text) const {
   std::ifstream in(source, std::ios::binary);
   std::ostringstream held;
   held << in.rdbuf();
-  if (!in || held.str() != text) return std::nullopt;
+  if (!in || held.str() != text || !isWhole(readFile(library))) return std::nullopt;
   return library;
 }
 
@@ -142,9 +159,8 @@ void CodeletStore::add(const std::string& text, const fs::path& library) const {
   const fs::path name = folder_ / nameOf(text);
   try {
     removeAbandoned(folder_);
-    put(name.string() + ".so", [&](const fs::path& to) {
-      fs::copy_file(library, to, fs::copy_options::overwrite_existing);
-    });
+    put(name.string() + ".so",
+        [&](const fs::path& to) { writeFile(to, sealed(readFile(library))); });
     put(name.string() + ".txt", [&](const fs::path& to) { writeFile(to, text); });
   } catch (const std::exception& e) {  // the program runs here all the same
     std::fprintf(stderr,
