@@ -3,6 +3,9 @@
 Each is one call of a function of NumPy arrays on the host, `function`, which is hashable. Operands
 are a token, ids, what belongs to them, and the number of the replica. Under `jax.vmap` all examples
 are one call; where `vmap` is over the replicas' axis, there is one for each replica.
+
+A `function` refers weakly to the table that it is of. What is compiled for calls outside of `jit`
+is kept for as long as that table lives.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +23,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
 from ipujax.errors import ConfigError
+from ipujax.host_table.table import HostTable
 
 #: Abstract values of the operands -> that of the result.
 _Abstract = Callable[..., Any]
@@ -55,16 +60,27 @@ def _host_primitive(
 
         return jax_compat.lower_to_callback(ctx, on_host, operands, has_side_effect=has_effect)
 
-    @cache
-    def compiled(**parameters: Any) -> Any:
-        return jax.jit(lambda *operands: primitive.bind(*operands, **parameters))
-
-    primitive.def_impl(lambda *operands, **parameters: compiled(**parameters)(*operands))
+    primitive.def_impl(_evaluation(primitive))
     primitive.def_effectful_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
     batching.primitive_batchers[primitive] = _batching(primitive, num_shared, where)
     mlir.register_lowering(primitive, lower, cacheable=False)
     return primitive
+
+
+def _evaluation(primitive: Primitive) -> Callable[..., Any]:
+    """What evaluates the primitive outside of `jit`, compiled once for each table."""
+    programs: WeakKeyDictionary[HostTable, Callable[..., Any]] = WeakKeyDictionary()
+
+    def jitted(**parameters: Any) -> Any:
+        return jax.jit(lambda *operands: primitive.bind(*operands, **parameters))
+
+    def evaluate(*operands: Any, function: Any, **parameters: Any) -> Any:
+        table = function.table()
+        find = jitted if table is None else programs.setdefault(table, cache(jitted))
+        return find(function=function, **parameters)(*operands)
+
+    return evaluate
 
 
 def _batching(primitive: Primitive, num_shared: int, where: str) -> Callable[..., Any]:

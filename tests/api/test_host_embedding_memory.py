@@ -57,3 +57,20 @@ def test_gradients_outside_of_jit_leave_no_objects():
     before, token = objects_after(20, table.token())
     after, _ = objects_after(100, token)
     assert after - before < 50
+
+
+def test_programs_of_calls_outside_of_jit_end_with_their_table():
+    client = jax.devices("ipu")[0].client
+    ids = jnp.arange(8)
+
+    def programs_after(num_tables: int) -> int:
+        for _ in range(num_tables):
+            table = ipu.HostEmbedding(np.ones((100, 4), np.float32), ipu.HostEmbeddingSGD(0.1))
+            token = table.token()
+            gradient = jax.grad(lambda token, of=table: jnp.sum(of.lookup(token, ids) ** 2))
+            jax.block_until_ready(token + gradient(token))
+            del table, token, gradient
+        gc.collect()
+        return len(client.live_executables())
+
+    assert programs_after(5) == programs_after(1)
