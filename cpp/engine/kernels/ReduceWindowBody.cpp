@@ -10,6 +10,8 @@
 
 /// The kernel "popx.reduce_window_body": windows folded with any associative body. A block of
 /// outputs at a time, tap by tap; one long window by doubling: windows of 2, 4, 8 ... elements.
+/// Padding is left out, as XLA does: not every body gives what it gets when that is combined with
+/// an initial value. (Logarithms of sums of complex numbers give NaN for two times -infinity.)
 /// Operands: k inputs, k outputs (contiguous), k initial values.
 namespace ipujax::engine {
 
@@ -29,8 +31,14 @@ class BodyWindow final : public Kernel {
   BodyWindow(const StepDesc& step, const expr::ExprProgram& program);
   void directBlock(std::span<std::byte* const> p, std::int64_t begin, std::int64_t n) const;
   void gatherTap(std::span<std::byte* const> p, const std::int64_t* tap, const std::int64_t* index,
-                 std::int64_t n, std::byte* const* out) const;
+                 std::int64_t n, std::byte* const* out, bool* valid) const;
   void doublingRow(std::span<std::byte* const> p, std::int64_t row) const;
+  /// The padded positions that have elements.
+  struct Inside {
+    std::int64_t begin = 0, end = 0;
+  };
+  void append(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
+              std::int64_t n, std::int64_t size, Inside inside, std::byte* scratch) const;
   void applyLong(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
                  std::int64_t n, std::byte* scratch) const;
 
@@ -79,13 +87,13 @@ void BodyWindow::run(RunContext& context, std::span<std::byte* const> p) const {
   });
 }
 
-/// index: [dimension][lane], the outputs' coordinates.
+/// index: [dimension][lane], the outputs' coordinates. valid: whether a lane has an element.
 void BodyWindow::gatherTap(std::span<std::byte* const> p, const std::int64_t* tap,
-                           const std::int64_t* index, std::int64_t n, std::byte* const* out) const {
+                           const std::int64_t* index, std::int64_t n, std::byte* const* out,
+                           bool* valid) const {
   std::int64_t offsets[kLanes];
   for (std::size_t i = 0; i < k_; ++i) {
     std::fill_n(offsets, n, std::int64_t{0});
-    bool valid[kLanes];
     std::fill_n(valid, n, true);
     for (std::size_t d = 0; d < dims_[i].size(); ++d) {
       const WindowDim& dim = dims_[i][d];
@@ -122,8 +130,16 @@ void BodyWindow::directBlock(std::span<std::byte* const> p, std::int64_t begin,
   for (std::size_t i = 0; i < k_; ++i) simd::fill(turns.now()[i], p[2 * k_ + i], body_.bytes(i), n);
   std::int64_t tap[32] = {};
   for (std::int64_t t = 0; t < volume_; ++t) {
-    gatherTap(p, tap, index, n, values.now());
+    bool valid[kLanes];
+    gatherTap(p, tap, index, n, values.now(), valid);
     body_.apply(turns.now(), values.now(), turns.next(), n, scratch);
+    for (std::size_t i = 0; i < k_; ++i) {
+      const std::size_t size = body_.bytes(i);
+      for (std::int64_t l = 0; l < n; ++l) {
+        const std::size_t at = static_cast<std::size_t>(l) * size;
+        if (!valid[l]) std::memcpy(turns.next()[i] + at, turns.now()[i] + at, size);
+      }
+    }
     turns.flip();
     for (std::size_t d = dims.size(); d-- > 0;) {
       if (++tap[d] < dims[d].size) break;
@@ -159,6 +175,29 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
   }
 }
 
+/// out[q], q < n: a[q], the fold of positions [q, q + size), and b[q], of some that follow these.
+/// Where one of them has no elements, the other alone. `out` may be `a`.
+void BodyWindow::append(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
+                        std::int64_t n, std::int64_t size, Inside inside,
+                        std::byte* scratch) const {
+  const std::int64_t low = std::clamp<std::int64_t>(inside.begin - size + 1, 0, n);
+  const std::int64_t high = std::clamp<std::int64_t>(inside.end - size, low, n);
+  const std::byte* left[kMax];
+  const std::byte* right[kMax];
+  std::byte* to[kMax];
+  for (std::size_t i = 0; i < k_; ++i) {
+    const auto bytes = static_cast<std::int64_t>(body_.bytes(i));
+    std::memmove(out[i], b[i], static_cast<std::size_t>(low * bytes));
+    if (out[i] != a[i])
+      std::memcpy(out[i] + high * bytes, a[i] + high * bytes,
+                  static_cast<std::size_t>((n - high) * bytes));
+    left[i] = a[i] + low * bytes;
+    right[i] = b[i] + low * bytes;
+    to[i] = out[i] + low * bytes;
+  }
+  applyLong(left, right, to, high - low, scratch);
+}
+
 /// One row along the window. table[q] = the fold of 2^b elements from padded position q on; the
 /// result takes the powers of two that the window's size is made of, from the left.
 // Long: its tables are local from the first element to the last.
@@ -171,6 +210,7 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
   std::byte* table[kMax];
   std::byte* result[kMax];
   std::byte* outs[kMax];
+  Inside inside;
   for (std::size_t i = 0; i < k_; ++i) {
     table[i] = memory + static_cast<std::int64_t>(2 * i) * length * 8;
     result[i] = table[i] + length * 8;
@@ -190,6 +230,7 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
     const std::int64_t to = first + dim.low;
     const std::int64_t n = std::min(dim.n - first, length - to);
     if (n > 0) {
+      inside = {to, to + n};
       simd::gatherStrided(p[i] + (in + first * dim.in_stride) * size, dim.in_stride,
                           table[i] + to * size, body_.bytes(i), n);
     }
@@ -207,7 +248,7 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
         if (offset == 0)
           std::memcpy(result[i], table[i], static_cast<std::size_t>(positions * size));
       }
-      if (offset > 0) applyLong(result, shifted, result, positions, scratch);
+      if (offset > 0) append(result, shifted, result, positions, offset, inside, scratch);
       offset += power;
     }
     if (2 * power > w.size) break;
@@ -215,11 +256,23 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
     for (std::size_t i = 0; i < k_; ++i) {
       shifted[i] = table[i] + power * static_cast<std::int64_t>(body_.bytes(i));
     }
-    applyLong(table, shifted, table, valid, scratch);
+    append(table, shifted, table, valid, power, inside, scratch);
   }
-  for (std::size_t i = 0; i < k_; ++i)
+  // Behind the initial value, which is all there is where a window has no elements.
+  const std::int64_t low = std::clamp<std::int64_t>(inside.begin - w.size + 1, 0, positions);
+  const std::int64_t high = std::clamp<std::int64_t>(inside.end, low, positions);
+  std::byte* folded[kMax];
+  for (std::size_t i = 0; i < k_; ++i) {
     simd::fill(table[i], p[2 * k_ + i], body_.bytes(i), positions);
-  applyLong(table, result, result, positions, scratch);
+    folded[i] = result[i] + low * static_cast<std::int64_t>(body_.bytes(i));
+  }
+  applyLong(table, folded, folded, high - low, scratch);
+  for (std::size_t i = 0; i < k_; ++i) {
+    const std::size_t size = body_.bytes(i);
+    std::memcpy(result[i], table[i], static_cast<std::size_t>(low) * size);
+    std::memcpy(result[i] + static_cast<std::size_t>(high) * size, table[i],
+                static_cast<std::size_t>(positions - high) * size);
+  }
   for (std::size_t i = 0; i < k_; ++i) {
     const std::int64_t stride = dims_[i][window_].out_stride;
     const auto size = static_cast<std::int64_t>(body_.bytes(i));

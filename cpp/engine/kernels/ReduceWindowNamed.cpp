@@ -277,11 +277,7 @@ void NamedWindow::finishRow(std::byte* acc, std::byte* out, const std::int64_t* 
         float* value = reinterpret_cast<float*>(acc) + o;
         *value /= static_cast<float>(count);
       }
-      // Padding holds the initial value too; only sums and products can tell how often.
-      const bool counts =
-          reducer_ == Reducer::kAdd || reducer_ == Reducer::kMultiply || reducer_ == Reducer::kXor;
-      const std::int64_t times = !init ? 0 : counts ? volume_ - count + 1 : 1;
-      for (std::int64_t t = 0; t < times; ++t) loops_->merge(init, acc + o * acc_bytes_, 1);
+      if (init) loops_->merge(init, acc + o * acc_bytes_, 1);
     }
   }
   store(acc, out, v.out_stride, v.m);

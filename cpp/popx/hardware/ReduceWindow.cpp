@@ -1,5 +1,7 @@
 #include "popx/ReduceWindow.hpp"
 
+#include <algorithm>
+
 #include "popx/Pad.hpp"
 #include "popx/hardware/Fold.hpp"
 #include "popx/hardware/Window.hpp"
@@ -10,12 +12,50 @@ namespace {
 using poplar::Tensor;
 using Tensors = std::vector<Tensor>;
 
+bool adds(const Window& window) {
+  const auto some = [](const std::vector<std::int64_t>& values, std::int64_t most) {
+    return std::any_of(values.begin(), values.end(), [&](auto value) { return value > most; });
+  };
+  return some(window.padding_low, 0) || some(window.padding_high, 0) ||
+         some(window.base_dilations, 1);
+}
+
+/// Whether a result is the same however often an initial value is in it.
+bool isIdempotent(const std::vector<expr::Expr>& body) {
+  const auto& node = *body[0].node();
+  if (body.size() > 1 || node.kind != expr::Node::Kind::kOp || node.args.size() != 2) return false;
+  for (const auto& argument : node.args)
+    if (argument->kind != expr::Node::Kind::kPlaceHolder) return false;
+  return node.args[0]->immediate != node.args[1]->immediate &&
+         (node.op == expr::Op::kMaximum || node.op == expr::Op::kMinimum ||
+          node.op == expr::Op::kLogicalAnd || node.op == expr::Op::kLogicalOr);
+}
+
+/// A body of k values that leaves out what a last value, of BOOL, says is padding. Operands: k
+/// earlier values, k later ones, then whether the earlier and the later are any.
+std::vector<expr::Expr> withoutPadding(const std::vector<expr::Expr>& body) {
+  using namespace expr;
+  const auto k = static_cast<unsigned>(body.size());
+  const PlaceHolder any_earlier(2 * k + 1), any_later(2 * k + 2);
+  std::vector<Expr> made;
+  for (unsigned i = 0; i < k; ++i)
+    made.push_back(Select(Select(body[i], PlaceHolder(k + i + 1), any_earlier), PlaceHolder(i + 1),
+                          any_later));
+  made.push_back(any_earlier || any_later);
+  return made;
+}
+
 /// Folds along dimensions, one after another.
 class Fold {
  public:
-  Fold(poplar::Graph& graph, const std::vector<expr::Expr>& body, poplar::program::Sequence& prog,
-       const poplar::DebugContext& debug)
-      : graph_(graph), body_(body), prog_(prog), debug_(debug) {}
+  /// `marked`: a last tensor says what are elements, the rest is padding.
+  Fold(poplar::Graph& graph, const std::vector<expr::Expr>& body, bool marked,
+       poplar::program::Sequence& prog, const poplar::DebugContext& debug)
+      : graph_(graph),
+        body_(marked ? withoutPadding(body) : body),
+        marked_(marked),
+        prog_(prog),
+        debug_(debug) {}
 
   /// Every window of `size` elements that lie `dilation` apart. `parts` holds ever larger ones, of
   /// 1, 2, 4 elements ...; those that `size` is the sum of follow one another in the result.
@@ -36,7 +76,11 @@ class Fold {
     return folded;
   }
 
-  Tensors combine(const Tensors& earlier, const Tensors& later) const {
+  Tensors combine(Tensors earlier, Tensors later) const {
+    if (!marked_) return fold::combine(graph_, earlier, later, body_, prog_, debug_);
+    const Tensor any_earlier = earlier.back();
+    earlier.pop_back();
+    later.insert(later.end() - 1, any_earlier);
     return fold::combine(graph_, earlier, later, body_, prog_, debug_);
   }
 
@@ -48,7 +92,8 @@ class Fold {
   }
 
   poplar::Graph& graph_;
-  const std::vector<expr::Expr>& body_;
+  const std::vector<expr::Expr> body_;
+  const bool marked_;
   poplar::program::Sequence& prog_;
   const poplar::DebugContext& debug_;
 };
@@ -68,7 +113,21 @@ Tensors reduceWindow(poplar::Graph& graph, const Tensors& ins, const Tensors& in
     values.push_back(pad(graph, ins[i], first[i], window.padding_low, window.padding_high, gaps,
                          prog, debugContext));
   }
-  const Fold fold(graph, body, prog, debugContext);
+  const bool marked = adds(window) && !isIdempotent(body);
+  if (marked) {
+    const auto constant = [&](bool value) {
+      const Tensor t = graph.addConstant<bool>(poplar::BOOL, {}, value, {debugContext, "inside"});
+      graph.setTileMapping(t, 0);
+      return t;
+    };
+    Tensor inside = constant(true);
+    first.push_back(inside);
+    for (unsigned d = 0; d < ins[0].rank(); ++d)
+      inside = inside.expand({d}).broadcast(static_cast<unsigned>(ins[0].dim(d)), d);
+    values.push_back(pad(graph, inside, constant(false), window.padding_low, window.padding_high,
+                         gaps, prog, debugContext));
+  }
+  const Fold fold(graph, body, marked, prog, debugContext);
   for (unsigned dim = values[0].rank(); dim-- > 0;) {
     const auto size = static_cast<std::size_t>(window.sizes[dim]);
     const auto dilation = static_cast<std::size_t>(window.window_dilations[dim]);
@@ -80,7 +139,9 @@ Tensors reduceWindow(poplar::Graph& graph, const Tensors& ins, const Tensors& in
     const auto stride = static_cast<unsigned>(window.strides[dim]);
     for (Tensor& t : values) t = t.subSample(stride, dim);
   }
-  return fold.combine(first, values);
+  values = fold.combine(first, values);
+  values.resize(ins.size());
+  return values;
 }
 
 }  // namespace popx

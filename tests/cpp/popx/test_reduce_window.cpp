@@ -61,7 +61,7 @@ void checkNamed(ElementType type, Reducer reducer, T init, const F& combine, con
   each(outputOf(w, shape), [&](const Shape& o) {
     T want = init;
     taps(w, shape, o,
-         [&](const Shape& at, bool inside) { want = combine(want, inside ? in.at(at) : init); });
+         [&](const Shape& at, bool inside) { want = inside ? combine(want, in.at(at)) : want; });
     CHECK_NEAR(static_cast<double>(out.at(o)), static_cast<double>(want), tol);
   });
 }
@@ -158,7 +158,8 @@ TEST(cumulative_sums_keep_their_digits) {
   }
 }
 
-/// (a, b) . (c, d) = (a c, b c + d): associative, not commutative; its identity is (1, 0).
+/// (a, b) . (c, d) = (a c, b c + d): associative, not commutative. Its identity is (1, 0); other
+/// initial values show that padding is none.
 TEST(windows_of_any_body_keep_the_order) {
   const auto at = [](unsigned i) { return pe::PlaceHolder(i); };
   const auto program =
@@ -184,20 +185,21 @@ TEST(windows_of_any_body_keep_the_order) {
     Array<std::uint32_t> b(type, Access::kRead, shape, strange);
     Array<std::uint32_t> c(type, Access::kWrite, out_shape);
     Array<std::uint32_t> d(type, Access::kWrite, out_shape);
-    Array<std::uint32_t> one(type, Access::kRead, {});
-    Array<std::uint32_t> zero(type, Access::kRead, {});
-    one.memory = {1};
+    Array<std::uint32_t> first(type, Access::kRead, {});
+    Array<std::uint32_t> second(type, Access::kRead, {});
+    first.memory = {round % 3 ? 3u : 1u};
+    second.memory = {round % 3 ? 5u : 0u};
     for (auto* m : {&a.memory, &b.memory}) {
       for (auto& v : *m) v = random() | 1;
     }
     StepDesc step;
     step.kernel = "popx.reduce_window_body";
-    step.operands = {a.desc, b.desc, c.desc, d.desc, one.desc, zero.desc};
+    step.operands = {a.desc, b.desc, c.desc, d.desc, first.desc, second.desc};
     step.attributes.set("window", w.toIntegers()).set("expr", program.toIntegers());
-    run(step, {a.pointer(), b.pointer(), c.pointer(), d.pointer(), one.pointer(), zero.pointer()});
+    run(step,
+        {a.pointer(), b.pointer(), c.pointer(), d.pointer(), first.pointer(), second.pointer()});
     each(out_shape, [&](const Shape& o) {
-      std::uint32_t x = 1;
-      std::uint32_t y = 0;
+      std::uint32_t x = first.memory[0], y = second.memory[0];
       taps(w, shape, o, [&](const Shape& p, bool inside) {
         if (!inside) return;
         x *= a.at(p);
