@@ -144,6 +144,7 @@ def test_references_that_return_something_else(reference: Any):
     vertex = _sqrt(reference=reference)
     x = ipu.tile.put_sharded(X, (1, 2))
     for run in (jax.grad, jax.jit):
+        # On IPUs only derivatives use the reference; a call of it is on another platform.
         where = jax.devices("cpu")[0] if run is jax.jit else X.device
         with pytest.raises(ipu.ConfigError, match="reference of 'Sqrt'"), jax.default_device(where):
             run(lambda x: ipu.tile.map(vertex, ipu.tile.TileArray(x, (1, 2))).array.sum())(

@@ -10,8 +10,8 @@
 
 /// The kernel "popx.reduce_window_body": windows folded with any associative body. A block of
 /// outputs at a time, tap by tap; one long window by doubling: windows of 2, 4, 8 ... elements.
-/// Padding is left out, as XLA does: not every body gives what it gets when that is combined with
-/// an initial value. (Logarithms of sums of complex numbers give NaN for two times -infinity.)
+/// Padding is left out, as by XLA on CPUs: bodies need not give what they get for it and an initial
+/// value. (Logarithms of sums of complex numbers give NaN for two times -infinity.)
 /// Operands: k inputs, k outputs (contiguous), k initial values.
 namespace ipujax::engine {
 
