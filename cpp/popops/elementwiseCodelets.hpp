@@ -60,6 +60,13 @@ enable_same_size_t<To, From> copy_cast(const From& value) {
 
 }  // namespace
 
+/// How many of the vectors of 2^vectorWidthShifts elements a worker gets, when all workers share
+/// those of `size` elements: the first workers may get one more than the last. The remaining
+/// elements, which fill no vector, are left to the caller.
+static inline unsigned divideWork(unsigned size, unsigned vectorWidthShifts, unsigned worker) {
+  return ((size >> vectorWidthShifts) + CTXT_WORKERS - 1 - worker) / CTXT_WORKERS;
+}
+
 /// INSTANTIATE_OP(Vertex, operation, types...): the template's instances for up to nine types.
 #define IPUJAX_INSTANTIATE_1(v, op, t) template class v<op, t>;
 #define IPUJAX_INSTANTIATE_2(v, op, t, ...) \

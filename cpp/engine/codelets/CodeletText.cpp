@@ -134,7 +134,10 @@ std::string switches(const std::string& text) {
 std::optional<bool> beginsSystemHeader(std::string_view line) {
   const std::size_t quote = line.rfind('"');
   if (!line.starts_with("# ") || quote == std::string_view::npos) return std::nullopt;
-  return line.find(" 3", quote) != std::string_view::npos;
+  const std::string_view flags = line.substr(quote + 1);
+  const bool other_file = flags.starts_with(" 1") || flags.starts_with(" 2");
+  if (!other_file) return std::nullopt;
+  return flags.find(" 3") != std::string_view::npos;
 }
 
 bool usesIntrinsics(const std::string& text) {

@@ -10,7 +10,8 @@ namespace ipujax::engine {
 std::string wholeText(const std::string& text, const std::string& path);
 
 /// What a line of preprocessed text says of the lines after it: whether they are a system header's
-/// (flag 3 of a line marker). None for a line that is no marker.
+/// (flag 3 of a line marker). None for a line that is no marker, and for one that neither enters a
+/// file nor returns to it: GCC gives flag 3 to what macros of system headers expand to, too.
 std::optional<bool> beginsSystemHeader(std::string_view line);
 
 /// Whether a text names the IPU's own functions, by themselves or by their headers.

@@ -93,8 +93,8 @@ TEST(blocks_of_a_source_count_their_operations) {
   CHECK_EQ(counted("f() {do --x; while (x > y);}"), "f() {do {" + ran + "2);--x;} while (x > y);}");
   CHECK_EQ(counted("int a[] = {1 + 2}; struct S {int x = 1 + 2;};"),
            "int a[] = {1 + 2}; struct S {int x = 1 + 2;};");
-  CHECK_EQ(counted("# 1 \"x.h\" 3\nf() {a + b;}\n# 1 \"x.cpp\"\nf() {\"{\" + '}';}"),
-           "# 1 \"x.h\" 3\nf() {a + b;}\n# 1 \"x.cpp\"\nf() {" + ran + "1);\"{\" + '}';}");
+  CHECK_EQ(counted("# 1 \"x.h\" 1 3\nf() {a + b;}\n# 1 \"x.cpp\" 2\nf() {\"{\" + '}';}"),
+           "# 1 \"x.h\" 1 3\nf() {a + b;}\n# 1 \"x.cpp\" 2\nf() {" + ran + "1);\"{\" + '}';}");
 }
 
 // A worker has every sixth cycle.

@@ -41,6 +41,23 @@ class Roots : public MultiVertex {
 INSTANTIATE_OP(Roots, popops::expr::UnaryOpType::CBRT, float, half, int, unsigned, short,
                unsigned short, signed char, unsigned char, long long)
 INSTANTIATE_OP(Roots, popops::expr::UnaryOpType::SQRT, int)
+
+/// Doubles pairs, which workers share, and leaves what fills none to the last worker.
+class Doubles : public MultiVertex {
+ public:
+  Input<Vector<float>> in;
+  Output<Vector<unsigned>> pairs;
+  Output<Vector<float, ONE_PTR>> out;
+  void compute(unsigned worker) {
+    pairs[worker] = divideWork(in.size(), 1, worker);
+    for (unsigned i = 0; i < pairs[worker]; ++i) {
+      const unsigned at = 2 * (worker + NUM_WORKERS * i);
+      for (unsigned j = at; j < at + 2; ++j) out[j] = 2 * in[j];
+    }
+    if (worker + 1 == NUM_WORKERS && in.size() % 2 == 1)
+      out[in.size() - 1] = 2 * in[in.size() - 1];
+  }
+};
 }  // namespace mine
 )";
 
@@ -66,4 +83,25 @@ TEST(each_type_has_an_instance) {
 TEST(numbers_of_elements_and_unsigned_ones_are_compared) {
   CHECK(roots<int>("CBRT,int", 2) == std::vector<int>({2, 3, 9}));
   CHECK(roots<int>("SQRT,int", 0) == std::vector<int>({9, 9, 9}));
+}
+
+TEST(workers_share_vectors_of_elements) {
+  for (const unsigned n : {1u, 11u, 12u, 17u, 29u}) {
+    OneVertex c("mine::Doubles", kCodelets);
+    std::vector<float> in(n), twice(n);
+    for (unsigned i = 0; i < n; ++i) twice[i] = 2 * (in[i] = i + 1);
+    const Tensor out = c.onTile<float>({n}, std::vector<float>(n));
+    const Tensor pairs = c.onTile<unsigned>({6}, std::vector<unsigned>(6));
+    c.graph.connect(c.v["in"], c.onTile<float>({n}, in));
+    c.graph.connect(c.v["out"], out);
+    c.graph.connect(c.v["pairs"], pairs);
+    CHECK(c.result<float>(out) == twice);
+  }
+  OneVertex c("mine::Doubles", kCodelets);
+  const Tensor out = c.onTile<float>({17}, std::vector<float>(17));
+  const Tensor pairs = c.onTile<unsigned>({6}, std::vector<unsigned>(6));
+  c.graph.connect(c.v["in"], c.onTile<float>({17}, std::vector<float>(17)));
+  c.graph.connect(c.v["out"], out);
+  c.graph.connect(c.v["pairs"], pairs);
+  CHECK(c.result<unsigned>(pairs) == std::vector<unsigned>({2, 2, 1, 1, 1, 1}));
 }
