@@ -1,5 +1,6 @@
 #include "engine/codelets/CodeletBuild.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -18,18 +19,34 @@ namespace fs = std::filesystem;
 
 const char* const kAddCodelets = "Graph::addCodelets";
 
-/// Between the sources of one unit, each of which is compiled by itself.
-const std::string kNextSource = "\n#error ipujax: the next source of this unit\n";
+/// Before each further source of one unit, each of which is compiled by itself. The line ends with
+/// the source's flags.
+const std::string kNextSource = "\n#error ipujax: the next source of this unit has flags: ";
 
-std::vector<std::string> sourcesOf(const std::string& unit) {
-  std::vector<std::string> sources;
+struct Source {
+  std::string text;
+  std::string flags;
+};
+
+/// The first has the unit's flags.
+std::vector<Source> sourcesOf(const std::string& unit, const std::string& flags) {
+  std::vector<Source> sources{{"", flags}};
   std::size_t begin = 0;
   for (std::size_t at; (at = unit.find(kNextSource, begin)) != std::string::npos;) {
-    sources.push_back(unit.substr(begin, at - begin));
-    begin = at + kNextSource.size();
+    sources.back().text = unit.substr(begin, at - begin);
+    const std::size_t own = at + kNextSource.size();
+    const std::size_t end = unit.find('\n', own);
+    sources.push_back({"", unit.substr(own, end - own)});
+    begin = end + 1;
   }
-  sources.push_back(unit.substr(begin));
+  sources.back().text = unit.substr(begin);
   return sources;
+}
+
+std::string further(const Source& source) {
+  std::string flags = source.flags;
+  std::replace(flags.begin(), flags.end(), '\n', ' ');
+  return kNextSource + flags + "\n" + source.text;
 }
 
 /// Integer divisions by zero, of which other processors tell nothing: see ends.h.
@@ -168,10 +185,11 @@ namespace {
 /// Each source with a line behind the one that says that it counts.
 std::string withLine(const std::string& unit, const std::string& line, bool counts) {
   std::string made;
-  for (const std::string& source : sourcesOf(unit)) {
-    const bool counted = countsCycles(source);
-    made += (made.empty() ? "" : kNextSource) + (counts || counted ? kCounts : "") + line +
-            source.substr(counted ? kCounts.size() : 0);
+  for (const auto& [text, flags] : sourcesOf(unit, "")) {
+    const bool counted = countsCycles(text);
+    const std::string changed =
+        (counts || counted ? kCounts : "") + line + text.substr(counted ? kCounts.size() : 0);
+    made += made.empty() ? changed : further({changed, flags});
   }
   return made;
 }
@@ -195,12 +213,12 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
     link.push_back(std::string("-Wl,--wrap=") + end);
   int number = 0;
   bool take_turns = false;
-  for (const std::string& text : sourcesOf(unit)) {
+  for (const auto& [text, own_flags] : sourcesOf(unit, flags)) {
     const fs::path source = folder / ("codelets" + std::to_string(number++) + ".cpp").c_str();
     const std::string object = source.string() + ".o";
     const bool waits = workersMayWait(text);
     take_turns |= waits;
-    compileFor(text, source.string(), object, waits ? flags + kTakesTurns : flags);
+    compileFor(text, source.string(), object, waits ? own_flags + kTakesTurns : own_flags);
     link.push_back(object);
   }
   if (take_turns) {
@@ -212,9 +230,9 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
   runLinker(kAddCodelets, link);
 }
 
-std::string withSources(const std::string& unit, const std::vector<std::string>& others) {
+std::string withSources(const std::string& unit, const std::vector<const CodeletFile*>& others) {
   std::string all = unit;
-  for (const std::string& other : others) all += kNextSource + other;
+  for (const CodeletFile* other : others) all += further({other->text, other->flags});
   return all;
 }
 

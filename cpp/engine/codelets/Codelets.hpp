@@ -32,8 +32,9 @@ const CodeletClass* findClass(const CodeletFile& file, const std::string& type);
 /// The file's text followed by the tables of `types`: what is compiled, and stored in executables.
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types);
 
-/// A unit with more sources, which define what its own declares.
-std::string withSources(const std::string& unit, const std::vector<std::string>& others);
+/// A unit with the sources of more files, which define what its own declares. Each is compiled with
+/// its own flags.
+std::string withSources(const std::string& unit, const std::vector<const CodeletFile*>& others);
 
 /// All that a compiled unit depends on but the compiler: source, flags, versions, the processor.
 std::string libraryKey(const std::string& unit, const std::string& flags);

@@ -1,12 +1,36 @@
 #include "engine/codelets/VertexStore.hpp"
 
 #include <algorithm>
+#include <regex>
 #include <utility>
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 
 namespace ipujax::engine {
+namespace {
+
+/// The functions and variables that a linker misses, without their namespaces and parameters.
+std::set<std::string> undefinedNames(const std::string& linker_output) {
+  static const std::regex kName(
+      R"((?:undefined reference to|undefined symbol:)\s*[`'"]?([^\n('"<]*))");
+  std::set<std::string> names;
+  for (std::sregex_iterator at(linker_output.begin(), linker_output.end(), kName), end; at != end;
+       ++at) {
+    const std::string qualified = (*at)[1];
+    const std::size_t colons = qualified.rfind(':');
+    names.insert(qualified.substr(colons == std::string::npos ? 0 : colons + 1));
+  }
+  return names;
+}
+
+bool hasAnyName(const std::string& text, const std::set<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return !name.empty() && text.find(name) != std::string::npos;
+  });
+}
+
+}  // namespace
 
 void VertexStore::add(CodeletFile file) {
   types.push_back(file.found.types);
@@ -23,10 +47,10 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
 
 std::string VertexStore::unitOf(std::size_t file, const std::vector<std::string>& of_types) const {
   const std::string unit = codeletUnit(files[file], of_types);
-  if (linked_.count(file) == 0) return unit;
-  std::vector<std::string> others;
-  for (std::size_t i = 0; i < files.size(); ++i)
-    if (i != file) others.push_back(files[i].text);
+  const auto linked = linked_.find(file);
+  if (linked == linked_.end()) return unit;
+  std::vector<const CodeletFile*> others;
+  for (const std::size_t other : linked->second) others.push_back(&files[other]);
   return withSources(unit, others);
 }
 
@@ -53,20 +77,35 @@ void VertexStore::check(std::size_t file) {
   try {
     libraries_[file] = CodeletLibrary::compile(unitOf(file, types[file]), files[file].flags);
   } catch (const link_error&) {
-    linked_.insert(file);
+    linked_[file];
   }
 }
 
-std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
-  const auto compiled = [&](const std::vector<std::string>& of_types) {
-    units_[file] = unitOf(file, of_types);
-    return libraries_[file] = CodeletLibrary::compile(units_[file], files[file].flags);
+std::shared_ptr<const CodeletLibrary> VertexStore::compiled(
+    std::size_t file, const std::vector<std::string>& of_types) {
+  units_[file] = unitOf(file, of_types);
+  return libraries_[file] = CodeletLibrary::compile(units_[file], files[file].flags);
+}
+
+bool VertexStore::linkMore(std::size_t file, const std::string& linker_output) {
+  const std::set<std::string> missing = undefinedNames(linker_output);
+  std::set<std::size_t>& linked = linked_[file];
+  const auto link = [&](const auto& wanted) {
+    const std::size_t before = linked.size();
+    for (std::size_t other = 0; other < files.size(); ++other)
+      if (other != file && wanted(files[other].text)) linked.insert(other);
+    return linked.size() > before;
   };
+  return link([&](const std::string& text) { return hasAnyName(text, missing); }) ||
+         link([](const std::string&) { return true; });
+}
+
+std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
   if (linked_.count(file) == 0) {
     try {
-      return compiled(types[file]);
+      return compiled(file, types[file]);
     } catch (const link_error&) {
-      linked_.insert(file);
+      linked_[file];
     }
   }
   // Types that no vertex has may call functions that only an IPU's assembly defines.
@@ -75,7 +114,13 @@ std::shared_ptr<const CodeletLibrary> VertexStore::library(std::size_t file) {
     const auto has = [&](const VertexRecord& v) { return v.file == file && v.type == type; };
     if (std::any_of(vertices.begin(), vertices.end(), has)) used.push_back(type);
   }
-  return compiled(used);
+  while (true) {
+    try {
+      return compiled(file, used);
+    } catch (const link_error& error) {
+      if (!linkMore(file, error.output)) throw;
+    }
+  }
 }
 
 const IpujaxField* VertexStore::findField(const VertexRecord& vertex, const std::string& name,

@@ -98,11 +98,17 @@ struct VertexStore {
 
  private:
   std::string unitOf(std::size_t file, const std::vector<std::string>& of_types) const;
+  std::shared_ptr<const CodeletLibrary> compiled(std::size_t file,
+                                                 const std::vector<std::string>& of_types);
+  /// Links a file with others that have names which the linker misses, or else with all. False
+  /// where it was linked with all of these before.
+  bool linkMore(std::size_t file, const std::string& linker_output);
 
   /// Kept while the graph is, so that an engine made from it finds them compiled.
   std::map<std::size_t, std::shared_ptr<const CodeletLibrary>> libraries_;
   std::map<std::size_t, std::string> units_;
-  std::set<std::size_t> linked_;  ///< with the other files
+  /// The others that a file is linked with, of files that call functions of others.
+  std::map<std::size_t, std::set<std::size_t>> linked_;
 };
 
 }  // namespace ipujax::engine
