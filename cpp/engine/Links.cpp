@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace ipujax::engine {
 namespace {
@@ -10,40 +11,58 @@ double most(const std::vector<double>& loads) {
   return loads.empty() ? 0 : *std::max_element(loads.begin(), loads.end());
 }
 
-}  // namespace
-
-LinkLoads::LinkLoads(unsigned num_ipus, const Machine& machine)
-    : machine_(machine),
-      across_(num_ipus + num_ipus % 2),
-      up_(across_.size()),
-      down_(across_.size()),
-      gateways_(across_.size() / machine.ipus_per_machine + 1) {}
-
-void LinkLoads::send(unsigned from, unsigned to, double bytes) {
-  const unsigned in_rack = machine_.ipus_per_rack;
-  const unsigned rack = to / in_rack;
-  if (from / in_rack != rack) {
-    gateways_[from / machine_.ipus_per_machine] += bytes;
-    from = std::min<unsigned>(rack * in_rack + from % in_rack,
-                              static_cast<unsigned>(across_.size()) - 1);
-  }
-  sendInRack(from, to, bytes);
+double bytesPerSecond(Link::Kind kind, const Machine& machine) {
+  if (kind == Link::kGateway) return machine.gateway_bytes_per_second;
+  return machine.link_bytes_per_second *
+         (kind == Link::kAcross ? machine.links_across : machine.links_along);
 }
 
-void LinkLoads::sendInRack(unsigned from, unsigned to, double bytes) {
+}  // namespace
+
+void route(unsigned from, unsigned to, unsigned num_ipus, const Machine& machine,
+           const std::function<void(Link)>& use) {
+  const unsigned in_rack = machine.ipus_per_rack;
+  const unsigned rack = to / in_rack;
+  if (from / in_rack != rack) {
+    use({Link::kGateway, from / machine.ipus_per_machine});
+    from = std::min(rack * in_rack + from % in_rack, num_ipus + num_ipus % 2 - 1);
+  }
   if (from % 2 != to % 2) {
-    across_[from] += bytes;
+    use({Link::kAcross, from});
     from ^= 1U;
   }
-  for (; from < to; from += 2) up_[from] += bytes;
-  for (; from > to; from -= 2) down_[from] += bytes;
+  for (; from < to; from += 2) use({Link::kUp, from});
+  for (; from > to; from -= 2) use({Link::kDown, from});
+}
+
+std::vector<SharedLink> sharedLinks(unsigned num_ipus, const Machine& machine) {
+  std::map<std::pair<Link::Kind, unsigned>, SharedLink> links;
+  for (unsigned from = 0; from < num_ipus; ++from)
+    for (unsigned to = 0; to < num_ipus; ++to)
+      route(from, to, num_ipus, machine, [&](Link link) {
+        auto& shared = links[{link.kind, link.sender}];
+        shared.bytes_per_second = bytesPerSecond(link.kind, machine);
+        shared.flows.emplace_back(from, to);
+      });
+  std::vector<SharedLink> all;
+  for (auto& [link, shared] : links) all.push_back(std::move(shared));
+  return all;
+}
+
+LinkLoads::LinkLoads(unsigned num_ipus, const Machine& machine)
+    : machine_(machine), num_ipus_(num_ipus) {
+  loads_.fill(std::vector<double>(num_ipus + num_ipus % 2));
+}
+
+void LinkLoads::send(unsigned from, unsigned to, double bytes) {
+  route(from, to, num_ipus_, machine_, [&](Link link) { loads_[link.kind][link.sender] += bytes; });
 }
 
 double LinkLoads::seconds() const {
-  const double across = machine_.links_across * machine_.link_bytes_per_second;
-  const double along = machine_.links_along * machine_.link_bytes_per_second;
-  return std::max({most(across_) / across, most(up_) / along, most(down_) / along,
-                   most(gateways_) / machine_.gateway_bytes_per_second});
+  double seconds = 0;
+  for (const auto kind : {Link::kAcross, Link::kUp, Link::kDown, Link::kGateway})
+    seconds = std::max(seconds, most(loads_[kind]) / bytesPerSecond(kind, machine_));
+  return seconds;
 }
 
 double linkSyncCycles(unsigned num_ipus, const Machine& machine) {

@@ -1,14 +1,36 @@
 #pragma once
+#include <array>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "engine/Machine.hpp"
 
 namespace ipujax::engine {
 
-/// The IPU-Links of a system, as loads of one exchange between IPUs. IPUs stand in a ladder: 2r and
-/// 2r + 1 are the pair of rung r, two rungs are one IPU-Machine, 16 machines a rack. A message
-/// crosses its rung first and then goes up or down its side (poplibs_test/Util.cpp: the routes of
-/// the IPU Model); between racks it leaves through its machine's gateway.
+/// A link between IPUs, in one direction: from an IPU to the other of its pair, to the next rung or
+/// to the rung before on its side, or from a machine to other racks.
+struct Link {
+  enum Kind { kAcross, kUp, kDown, kGateway };
+  Kind kind;
+  unsigned sender;  ///< an IPU; of gateways a machine
+};
+
+/// Calls `use` with each link that a message between two IPUs of a system passes. IPUs stand in a
+/// ladder: 2r and 2r + 1 are the pair of rung r, two rungs are one IPU-Machine, 16 machines a rack.
+/// A message crosses its rung first and then goes up or down its side (poplibs_test/Util.cpp: the
+/// routes of the IPU Model); between racks it leaves through its machine's gateway.
+void route(unsigned from, unsigned to, unsigned num_ipus, const Machine& machine,
+           const std::function<void(Link)>& use);
+
+/// A link with all pairs of IPUs, sender first, whose messages pass it.
+struct SharedLink {
+  double bytes_per_second;
+  std::vector<std::pair<unsigned, unsigned>> flows;
+};
+std::vector<SharedLink> sharedLinks(unsigned num_ipus, const Machine& machine);
+
+/// The links of a system, as loads of one exchange between IPUs.
 class LinkLoads {
  public:
   LinkLoads(unsigned num_ipus, const Machine& machine);
@@ -17,13 +39,9 @@ class LinkLoads {
   double seconds() const;
 
  private:
-  void sendInRack(unsigned from, unsigned to, double bytes);
-
   const Machine& machine_;
-  std::vector<double> across_;    ///< by sending IPU: to the other of its pair
-  std::vector<double> up_;        ///< by sending IPU: to the next rung, same side
-  std::vector<double> down_;      ///< by sending IPU: to the rung before, same side
-  std::vector<double> gateways_;  ///< by sending machine
+  unsigned num_ipus_;
+  std::array<std::vector<double>, 4> loads_;  ///< by kind and sender
 };
 
 /// Tile cycles until all IPUs of a system have met.

@@ -106,23 +106,24 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
                                 " initial values for shape " + t.shapeToString() + "; got " +
                                 std::to_string(n) + ". Pass one value, or one for each element.");
   }
-  if (!view.isStrided())
-    throw tensor_creation_error(
-        "[Graph::setInitialValue] needs a tensor of one variable; got a view of several. Set each "
-        "variable's values.");
-  auto& variable = impl_->variables[view.variable];
-  const std::size_t bytes = sizeOf(variable.type);
-  if (variable.values.empty()) variable.values.resize(variable.elements * bytes);
-  if (n == elements && host.element() == variable.type && view.isContiguous()) {
+  const auto stored = [&](std::uint32_t id) -> auto& {
+    auto& variable = impl_->variables[id];
+    if (variable.values.empty()) variable.values.resize(variable.elements * sizeOf(variable.type));
+    return variable;
+  };
+  const Type type(view.type);
+  if (n == elements && host.element() == view.type && view.isContiguous()) {
+    const std::size_t bytes = sizeOf(view.type);
+    auto& first = stored(view.variable).values;
     if (n > 0)
-      std::memcpy(variable.values.data() + view.offset * static_cast<std::int64_t>(bytes), values,
-                  n * bytes);
+      std::memcpy(first.data() + view.offset * static_cast<std::int64_t>(bytes), values, n * bytes);
     return;
   }
   std::size_t i = 0;
-  forEachRun(view, [&](std::uint32_t, std::int64_t begin, std::size_t length) {
+  forEachRun(view, [&](std::uint32_t id, std::int64_t begin, std::size_t length) {
+    auto& variable = stored(id);
     for (std::size_t k = 0; k < length; ++k, ++i) {
-      writeDevice(Type(variable.type), variable.values.data(), static_cast<std::size_t>(begin) + k,
+      writeDevice(type, variable.values.data(), static_cast<std::size_t>(begin) + k,
                   readHost(host, values, n == 1 ? 0 : i));
     }
   });
@@ -140,7 +141,7 @@ bool Graph::readConstant(Type host, void* values, const Tensor& t) const {
     const auto& variable = impl_->variables[id];
     known = known && variable.is_constant;
     for (std::size_t k = 0; known && k < length; ++k, ++i) {
-      const auto v = readHost(Type(variable.type), variable.values.data(),
+      const auto v = readHost(Type(t.view()->type), variable.values.data(),
                               static_cast<std::size_t>(begin) + k);
       writeHost(host, static_cast<std::byte*>(values), i, v);
     }

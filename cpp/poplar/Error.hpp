@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <functional>
 #include <ostream>
 
 #include "poplar/StringRef.hpp"
@@ -46,6 +48,13 @@ struct ErrorLocation {
   friend bool operator<(const ErrorLocation& a, const ErrorLocation& b) { return a.tile < b.tile; }
 
   unsigned tile;
+};
+
+/// For unordered containers of locations.
+struct ErrorLocationHash {
+  std::size_t operator()(const ErrorLocation& location) const {
+    return std::hash<unsigned>()(location.getTile());
+  }
 };
 
 }  // namespace poplar

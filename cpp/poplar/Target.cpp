@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "engine/Half.hpp"
+#include "engine/Links.hpp"
 #include "poplar/IPUModel.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -205,6 +206,15 @@ namespace {
 
 unsigned Target::getNumTilesPerXBContext() const {
   return refuseHardware("getNumTilesPerXBContext", "exchange blocks");
+}
+std::vector<GlobalExchangeConstraint> Target::getGlobalExchangeConstraints() const {
+  std::vector<GlobalExchangeConstraint> constraints;
+  for (const auto& link : ipujax::engine::sharedLinks(getNumIPUs(), machine())) {
+    std::vector<GlobalExchangeFlow> flows;
+    for (const auto& [from, to] : link.flows) flows.emplace_back(from, to);
+    constraints.emplace_back(8 * link.bytes_per_second, flows);
+  }
+  return constraints;
 }
 unsigned Target::getNumContextsPerXB() const {
   return refuseHardware("getNumContextsPerXB", "exchange blocks");

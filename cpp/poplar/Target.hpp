@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/Machine.hpp"
+#include "poplar/GlobalExchangeConstraints.hpp"
 #include "poplar/IpuLinkConfiguration.hpp"
 #include "poplar/OptionFlags.hpp"
 #include "poplar/StringRef.hpp"
@@ -130,6 +131,8 @@ class Target {
   unsigned getIpuLinkDomainSize() const { return machine().ipus_per_rack; }
   IpuLinkConfiguration getIpuLinkConfiguration() const { return IpuLinkConfiguration::Default; }
   IpuLinkTopology getIpuLinkTopology() const { return IpuLinkTopology::Mesh; }
+  /// Each link between IPUs with the flows that share it; none for one IPU.
+  std::vector<GlobalExchangeConstraint> getGlobalExchangeConstraints() const;
   /// A part of it; throws poplar_error where it would be larger than the whole.
   Target createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const;
   /// Where a tile's data leave to the host: throw poplar_error, as the model has one way for all.

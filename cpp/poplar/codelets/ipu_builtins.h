@@ -121,17 +121,31 @@ inline float2 next(float2 v) {
   ipujax_lanes::Number<V> ipujax_ipu_##name(V v) {                            \
     return ipujax_lanes::each<V>([](float x) { return expression; }, v);         \
   }                                                                              \
+  template <class F>                                                             \
+  ipujax_lanes::Shared<F> ipujax_ipu_##name(const F& f) {                     \
+    return ipujax_ipu_##name(ipujax_lanes::Shared<F>(f));                     \
+  }                                                                              \
   IPUJAX_FOR_TYPES1(name)
 #define IPUJAX_BUILTIN2(name, expression)                                                 \
   template <class V>                                                                      \
   ipujax_lanes::Number<V> ipujax_ipu_##name(V v, V w) {                                \
     return ipujax_lanes::each<V>([](float x, float y) { return expression; }, v, w);      \
   }                                                                                       \
+  template <class A, class B>                                                             \
+  ipujax_lanes::Shared<A, B> ipujax_ipu_##name(const A& a, const B& b) {               \
+    using V = ipujax_lanes::Shared<A, B>;                                                 \
+    return ipujax_ipu_##name(V(a), V(b));                                              \
+  }                                                                                       \
   IPUJAX_FOR_TYPES2(name)
 #define IPUJAX_COMPARISON(name, op)                                                       \
   template <class V>                                                                      \
   ipujax_lanes::Number<V> ipujax_ipu_##name(V v, V w) {                                \
     return ipujax_builtins::masks([](float x, float y) { return x op y; }, v, w);         \
+  }                                                                                       \
+  template <class A, class B>                                                             \
+  ipujax_lanes::Shared<A, B> ipujax_ipu_##name(const A& a, const B& b) {               \
+    using V = ipujax_lanes::Shared<A, B>;                                                 \
+    return ipujax_ipu_##name(V(a), V(b));                                              \
   }                                                                                       \
   IPUJAX_FOR_TYPES2(name)
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "ipu_cycles.h"
 #include "ipudef.h"
@@ -13,10 +14,10 @@ template <class V>
 struct Lanes {
   static constexpr int count = 1;
 };
-#define IPUJAX_LANES(vector, n)            \
-  template <>                              \
-  struct Lanes<ipujax_vectors::vector> {   \
-    static constexpr int count = n;        \
+#define IPUJAX_LANES(vector, n)          \
+  template <>                            \
+  struct Lanes<ipujax_vectors::vector> { \
+    static constexpr int count = n;      \
   };
 IPUJAX_LANES(half2, 2)
 IPUJAX_LANES(half4, 4)
@@ -30,6 +31,34 @@ constexpr bool is_number = std::is_same_v<V, float> || std::is_same_v<V, half> |
                            (Lanes<V>::count > 1);
 template <class V>
 using Number = std::enable_if_t<is_number<V>, V>;
+/// What an argument is as a number: itself, or the element of a field (`Input<float>`); else void.
+template <class T, class = void>
+struct NumberIn {
+  using type = std::conditional_t<is_number<T>, T, void>;
+};
+template <class T>
+struct NumberIn<T, std::enable_if_t<std::is_class_v<T> && !is_number<T>,
+                                    std::void_t<decltype(*std::declval<const T&>())>>> {
+  using type = typename NumberIn<std::decay_t<decltype(*std::declval<const T&>())>>::type;
+};
+template <class V, class T>
+constexpr bool counts_as = std::is_same_v<typename NumberIn<T>::type, V> ||
+                           (std::is_void_v<typename NumberIn<T>::type> && std::is_arithmetic_v<T> &&
+                            Lanes<V>::count == 1);
+template <class T, class... Ts>
+struct FirstNumber {
+  using type = std::conditional_t<std::is_void_v<typename NumberIn<T>::type>,
+                                  typename FirstNumber<Ts...>::type, typename NumberIn<T>::type>;
+};
+template <class T>
+struct FirstNumber<T> : NumberIn<T> {};
+/// The type of a function's arguments where these are not all of one number type: fields count as
+/// their elements, and integers and doubles as the first number.
+template <class... Ts>
+using Shared = std::enable_if_t<is_number<typename FirstNumber<Ts...>::type> &&
+                                    (counts_as<typename FirstNumber<Ts...>::type, Ts> && ...) &&
+                                    !(std::is_same_v<typename FirstNumber<Ts...>::type, Ts> && ...),
+                                typename FirstNumber<Ts...>::type>;
 /// Half and its vectors.
 template <class V>
 constexpr bool is_half = is_number<V> && sizeof(V) == 2 * Lanes<V>::count;

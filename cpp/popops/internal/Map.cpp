@@ -13,6 +13,8 @@ namespace popops::internal {
 
 namespace {
 using ipujax::engine::Access;
+using ipujax::engine::elementsOf;
+using ipujax::engine::shapeText;
 using ipujax::engine::StepSpec;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
@@ -122,16 +124,18 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
     throw poputil::poplibs_error("[popops::map] needs one output for each expression; got " +
                                  std::to_string(outputs.size()) + " for " +
                                  std::to_string(types.size()) + ". Pass one for each.");
+  std::vector<Tensor> shaped;  // an output may lack leading dimensions of 1
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
-    if (out.shape() != plan.shape || out.elementType().element() != types[j] ||
+    if (out.numElements() != elementsOf(plan.shape) || out.elementType().element() != types[j] ||
         !out.isParallelWriteable())
       throw poputil::poplibs_error(
-          "[popops::map] needs an output of shape " + all.front().shapeToString() + " and type " +
+          "[popops::map] needs an output of shape " + shapeText(plan.shape) + " and type " +
           poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +
           out.elementType().toString() + ". Make it with addVariable.");
+    shaped.push_back(out.reshape(plan.shape));
   }
-  emitMap(graph, plan, outputs, prog, debugContext, generated, cycles);
+  emitMap(graph, plan, shaped, prog, debugContext, generated, cycles);
 }
 
 }  // namespace popops::internal

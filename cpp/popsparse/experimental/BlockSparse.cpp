@@ -19,18 +19,21 @@ using poplar::program::Sequence;
 
 struct Row {
   Tensor values;                     ///< [rows of a block, columns of all its blocks]
-  std::vector<std::size_t> columns;  ///< of each column in the whole matrix
-  std::size_t first = 0;             ///< row of the whole matrix
+  std::vector<std::size_t> columns;  ///< of each column in its matrix
+  std::size_t first = 0;             ///< row of its matrix
 };
 
 struct Layout {
   std::size_t rows, columns;                     ///< of a block
+  std::size_t group_height;                      ///< rows of blocks of one matrix
   std::vector<std::vector<std::size_t>> blocks;  ///< columns of blocks that stand, for each row
 
   Layout(const Tensor& t, const std::array<int, 2>& dim, const std::array<int, 2>& block,
-         const std::vector<unsigned char>& sparsity)
-      : rows(static_cast<std::size_t>(block[0])), columns(static_cast<std::size_t>(block[1])) {
-    const auto height = static_cast<std::size_t>(dim[0]) / rows;
+         const std::vector<unsigned char>& sparsity, unsigned num_groups = 1)
+      : rows(static_cast<std::size_t>(block[0])),
+        columns(static_cast<std::size_t>(block[1])),
+        group_height(static_cast<std::size_t>(dim[0]) / rows) {
+    const auto height = group_height * num_groups;
     const auto width = static_cast<std::size_t>(dim[1]) / columns;
     std::size_t count = 0;
     blocks.resize(height);
@@ -54,7 +57,7 @@ struct Layout {
       if (blocks[r].empty()) continue;
       const std::size_t n = blocks[r].size();
       Row row;
-      row.first = r * rows;
+      row.first = r % group_height * rows;
       row.values = flat.slice(at, at + n * rows * columns)
                        .reshape({n, rows, columns})
                        .dimShuffle({1, 0, 2})
@@ -139,8 +142,16 @@ Tensor softmaxOf(Graph& graph, const Row& row, SubBlockMask mask, Sequence& prog
 Tensor bsSoftmax(Graph& graph, Tensor sparseTensor, const std::array<int, 2>& dim,
                  const std::array<int, 2>& blockSize, const std::vector<unsigned char>& sparsity,
                  SubBlockMask subBlockMaskType, Sequence& prog, const std::string& debugStr) {
+  return bsSoftmax(graph, sparseTensor, dim, blockSize, sparsity, subBlockMaskType, 1, prog,
+                   debugStr);
+}
+
+Tensor bsSoftmax(Graph& graph, Tensor sparseTensor, const std::array<int, 2>& dim,
+                 const std::array<int, 2>& blockSize, const std::vector<unsigned char>& sparsity,
+                 SubBlockMask subBlockMaskType, unsigned numGroups, Sequence& prog,
+                 const std::string& debugStr) {
   const DebugContext di(debugStr + "/bsSoftmax");
-  const Layout layout(sparseTensor, dim, blockSize, sparsity);
+  const Layout layout(sparseTensor, dim, blockSize, sparsity, numGroups);
   std::vector<Tensor> made;
   for (const auto& row : layout.rowsOf(sparseTensor))
     made.push_back(softmaxOf(graph, row, subBlockMaskType, prog, di));
@@ -154,8 +165,16 @@ void bsSoftmaxInPlace(Graph& graph, Tensor sparseTensor, const std::array<int, 2
                       const std::array<int, 2>& blockSize,
                       const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
                       Sequence& prog, const std::string& debugStr) {
-  const auto made =
-      bsSoftmax(graph, sparseTensor, dim, blockSize, sparsity, subBlockMaskType, prog, debugStr);
+  bsSoftmaxInPlace(graph, sparseTensor, dim, blockSize, sparsity, subBlockMaskType, 1, prog,
+                   debugStr);
+}
+
+void bsSoftmaxInPlace(Graph& graph, Tensor sparseTensor, const std::array<int, 2>& dim,
+                      const std::array<int, 2>& blockSize,
+                      const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
+                      unsigned numGroups, Sequence& prog, const std::string& debugStr) {
+  const auto made = bsSoftmax(graph, sparseTensor, dim, blockSize, sparsity, subBlockMaskType,
+                              numGroups, prog, debugStr);
   prog.add(poplar::program::Copy(made, sparseTensor));
 }
 

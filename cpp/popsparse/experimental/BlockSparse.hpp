@@ -25,6 +25,18 @@ void bsSoftmaxInPlace(poplar::Graph& graph, poplar::Tensor sparseTensor,
                       const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
                       const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
                       poplar::program::Sequence& prog, const std::string& debugStr = "");
+/// The same for `numGroups` matrices of size `dim`, one below the other: `sparsity` and the blocks
+/// are those of the first group, then those of the next. Each has a diagonal of its own.
+poplar::Tensor bsSoftmax(poplar::Graph& graph, poplar::Tensor sparseTensor,
+                         const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
+                         const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
+                         unsigned numGroups, poplar::program::Sequence& prog,
+                         const std::string& debugStr = "");
+void bsSoftmaxInPlace(poplar::Graph& graph, poplar::Tensor sparseTensor,
+                      const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
+                      const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
+                      unsigned numGroups, poplar::program::Sequence& prog,
+                      const std::string& debugStr = "");
 /// The gradient with respect to the input, from the output and its gradient.
 poplar::Tensor bsSoftmaxGrad(poplar::Graph& graph, poplar::Tensor sparseOut,
                              poplar::Tensor sparseOutGrad, const std::array<int, 2>& dim,

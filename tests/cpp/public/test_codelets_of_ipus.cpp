@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "Check.hpp"
-#include "Fixture.hpp"
+#include "OneVertex.hpp"
 
 /// Codelets that count on an IPU's types, or on its branches of the preprocessor.
 using namespace poplar;
@@ -148,4 +148,34 @@ TEST(sources_that_need_their_branch_for_ipus_are_compiled_as_for_one) {
   std::string wrong = clamps;
   wrong.replace(wrong.find("2.0f"), 4, "none");
   CHECK_THROWS(clamp(wrong), "clamped");
+}
+
+TEST(functions_take_fields_and_plain_numbers_beside_numbers) {
+  OneVertex f("Mixed", R"(
+#include <ipu_builtins.h>
+#include <ipu_vector_math>
+#include <poplar/HalfFloat.hpp>
+#include <poplar/Vertex.hpp>
+struct Mixed : poplar::Vertex {
+  poplar::Input<float> a;
+  poplar::Input<half> h;
+  poplar::InOut<poplar::Vector<float>> x;
+  bool compute() {
+    x[0] = ipu::sqrt(a);
+    x[1] = ipu::fmax(a, 9);
+    x[2] = ipu::fmin(0.5, a);
+    x[3] = __builtin_ipu_exp2(a);
+    x[4] = __builtin_ipu_max(3, a);
+    x[5] = float(ipu::fmax(h, 1)) + float(ipu::sqrt(h));
+    x[6] = ipu::fma(a, x[6], 1);
+    x[7] = ipu::fmax(a, x[7]) + ipu::fmax(float2{1, 2}, float2{3, 0})[0];
+    return true;
+  }
+};
+)");
+  f.graph.connect(f.v["a"], f.onTile<float>({}, {4}));
+  f.graph.connect(f.v["h"], f.onTile<float>({}, {0.25F}, HALF));
+  const auto x = f.onTile<float>({8}, {0, 0, 0, 0, 0, 0, 5, 6});
+  f.graph.connect(f.v["x"], x);
+  CHECK(f.result<float>(x) == (std::vector<float>{2, 9, 0.5F, 16, 4, 1.5F, 21, 9}));
 }

@@ -132,6 +132,29 @@ TEST(targets_are_divided_and_say_how_links_are_used) {
   CHECK_THROWS(target.getTileHostExchangeXB(0), "exchange blocks");
 }
 
+TEST(targets_name_the_flows_that_share_links) {
+  CHECK(Target::createIPUTarget(1, "gc200").getGlobalExchangeConstraints().empty());
+  const Target target = Target::createIPUTarget(4, "gc200");
+  // Across both rungs, and along both sides, in both directions.
+  const auto constraints = target.getGlobalExchangeConstraints();
+  CHECK_EQ(constraints.size(), 8u);
+  unsigned through_first_rung = 0;
+  for (const GlobalExchangeConstraint& link : constraints) {
+    const auto has = [&](unsigned src, unsigned dst) {
+      return std::any_of(link.flows.begin(), link.flows.end(), [&](const GlobalExchangeFlow& flow) {
+        return flow.src == src && flow.dst == dst;
+      });
+    };
+    CHECK(link.bandwidth > 1e11 && link.bandwidth < 1e13);
+    CHECK(!has(0, 0));
+    if (!has(0, 1)) continue;
+    ++through_first_rung;
+    CHECK(has(0, 3) && !has(0, 2) && !has(1, 0));
+    CHECK_EQ(link.flows.size(), 2u);
+  }
+  CHECK_EQ(through_first_rung, 1u);
+}
+
 TEST(variables_that_nothing_writes_are_zero) {
   {
     const std::vector<std::uint32_t> other(1 << 14, 0x40e00000u);  // leaves its bits on the heap

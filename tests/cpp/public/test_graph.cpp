@@ -126,6 +126,21 @@ TEST(constants_of_every_form) {
   CHECK(values == expected);
 }
 
+TEST(initial_values_of_views_of_several_variables) {
+  Device device = IPUModel().createDevice();
+  Graph graph(device);
+  const Tensor a = graph.addVariable(FLOAT, {3}, VariableMappingMethod::LINEAR, "a");
+  const Tensor b = graph.addVariable(FLOAT, {2}, VariableMappingMethod::LINEAR, "b");
+  graph.setInitialValue(concat(b, a), std::vector<int>{1, 2, 3, 4, 5});
+  graph.setInitialValue(concat(a.slice(0, 1), b.slice(1, 2)).reinterpret(UNSIGNED_INT),
+                        0x40000000U);
+  CHECK_THROWS(graph.setInitialValue(concat(a, b), std::vector<int>{1, 2}),
+               "1 or 5 initial values");
+  Tensor out = graph.addVariable(FLOAT, {5}, VariableMappingMethod::LINEAR, "out");
+  CHECK(run(graph, device, Sequence{Copy(concat(a, b), out)}, out) ==
+        (std::vector<float>{2, 4, 5, 1, 2}));
+}
+
 TEST(views_upsample_and_reorder) {
   Device device = IPUModel().createDevice();
   Graph graph(device);

@@ -486,6 +486,16 @@ TEST(scalars_and_halves_multiply_in_either_order) {
         (std::vector<float>{0.5f, -1, 2, 0.5f, -1, 2}));
 }
 
+TEST(results_lack_leading_dimensions_of_their_operands) {
+  Fixture f;
+  const Tensor scalar = f.constant<float>({}, {1});
+  const Tensor row = f.constant<float>({2}, {2, 3});
+  popops::addInPlace(f.graph, scalar, f.constant<float>({1, 1}, {4}), f.prog);
+  popops::mulInPlace(f.graph, row, f.constant<float>({1, 2}, {10, 20}), f.prog);
+  CHECK_THROWS(popops::addInPlace(f.graph, scalar, row, f.prog), "shape {2} and type float");
+  CHECK(f.run(concat(scalar.flatten(), row)) == (std::vector<float>{5, 20, 60}));
+}
+
 TEST(gathers_read_index_0_for_windows_outside) {
   Fixture f;
   const Tensor t = f.constant<int>({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});

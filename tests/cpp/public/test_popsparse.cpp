@@ -376,6 +376,25 @@ TEST(block_sparse_products_are_the_dense_ones) {
   }
 }
 
+TEST(block_sparse_softmax_of_groups_is_that_of_each) {
+  namespace bs = popsparse::experimental;
+  std::mt19937 random(9);
+  const std::array<int, 2> dim = {4, 6}, block = {2, 2};
+  const std::vector<unsigned char> first = {1, 0, 1, 1, 1, 0}, second = {0, 1, 0, 1, 0, 0};
+  std::vector<unsigned char> both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  const auto kind = bs::SubBlockMask::ZeroUpperTriangle;
+  Fixture f;
+  const auto x = f.constant<float>({6, 4}, randomFloats(random, 24));
+  const auto one = bs::bsSoftmax(f.graph, x.slice(0, 4), dim, block, first, kind, f.prog);
+  const auto two = bs::bsSoftmax(f.graph, x.slice(4, 6), dim, block, second, kind, f.prog);
+  const auto out = bs::bsSoftmax(f.graph, x, dim, block, both, kind, 2, f.prog, "groups");
+  bs::bsSoftmaxInPlace(f.graph, x, dim, block, both, kind, 2, f.prog);
+  CHECK_THROWS(bs::bsSoftmax(f.graph, x, dim, block, both, kind, 3, f.prog), "mask of all blocks");
+  const auto found = f.run(concat({one, two, out, x}));
+  for (std::size_t i = 0; i < 48; ++i) CHECK_EQ(found[24 + i], found[i % 24]);
+}
+
 TEST(block_sparse_softmax_and_its_gradient) {
   namespace bs = popsparse::experimental;
   std::mt19937 random(8);
