@@ -21,12 +21,31 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
   return nullptr;
 }
 
+bool VertexStore::addForIpu(const std::string& type) {
+  const std::string base = type.substr(0, type.find('<'));
+  const std::size_t scope = base.rfind(':');
+  const std::string name = scope == std::string::npos ? base : base.substr(scope + 1);
+  for (const CodeletFile& each : std::vector<CodeletFile>(files)) {
+    if (!mayBeForIpu(each.text, each.flags) || each.text.find(name) == std::string::npos) continue;
+    CodeletFile file;
+    try {
+      file = inspectCodelets(each.text, each.flags + kForIpu);
+    } catch (const graph_program_compilation_error&) {
+      continue;  // the type is not known to be there
+    }
+    if (!engine::findClass(file, type)) continue;
+    add(std::move(file));
+    return true;
+  }
+  return false;
+}
+
 std::string VertexStore::unitOf(std::size_t file, const std::vector<std::string>& of_types) const {
   const std::string unit = codeletUnit(files[file], of_types);
   if (linked_.count(file) == 0) return unit;
   std::vector<std::string> others;
   for (std::size_t i = 0; i < files.size(); ++i)
-    if (i != file) others.push_back(files[i].text);
+    if (files[i].text != files[file].text) others.push_back(files[i].text);
   return withSources(unit, others);
 }
 

@@ -125,6 +125,53 @@ TEST(sources_that_refuse_hosts_are_compiled_as_for_an_ipu) {
   CHECK(run<float>(f, "Sums", {{"in", in}}, 4) == (std::vector<float>{-7, 7, 7, 9}));
 }
 
+TEST(vertices_that_a_source_has_for_ipus_alone_are_found) {
+  Fixture f;
+  add(f, R"src(
+#include <poplar/Vertex.hpp>
+#ifdef __IPU__
+#include <ipu_vector_math>
+#endif
+    int where() {
+#ifdef __IPU__
+      return 1;
+#else
+      return 2;
+#endif
+    }
+    class Anywhere : public poplar::Vertex {
+     public:
+      poplar::Output<poplar::Vector<int>> out;
+      bool compute() {
+        out[0] = where();
+        return true;
+      }
+    };
+#ifdef __IPU__
+    class OnIpus : public poplar::Vertex {
+     public:
+      poplar::Output<poplar::Vector<int>> out;
+      bool compute() {
+        out[0] = 10 * where() + int(ipu::fmax(float2{3, 4}, float2{1, 2})[1]);
+        return true;
+      }
+    };
+#endif
+  )src");
+  const Tensor out = f.graph.addVariable(INT, {3, 1});
+  const ComputeSet cs = f.graph.addComputeSet();
+  unsigned tile = 0;
+  for (const char* const type : {"Anywhere", "OnIpus", "Anywhere"}) {
+    const VertexRef v = f.graph.addVertex(cs, type, {{"out", out[tile]}});
+    f.graph.setTileMapping(v, tile);
+    f.graph.setTileMapping(out[tile], tile);
+    ++tile;
+  }
+  CHECK_THROWS(f.graph.addVertex(cs, "Nowhere"), "got Nowhere");
+  f.prog.add(Execute(cs));
+  CHECK(f.run<int>(out) == (std::vector<int>{2, 14, 2}));
+}
+
 TEST(what_is_wrong_for_hosts_and_for_ipus_is_told_for_hosts) {
   Fixture f;
   CHECK_THROWS(add(f, "#ifdef __IPU__\n#error for no IPU\n#else\n#error for no host\n#endif\n"),
