@@ -259,6 +259,8 @@ def page() -> str:
         "effect: `debug.outOfMemory` (`log` or `error`); `debug.floatPointOpException` (`true`: an",
         "invalid operation, a division by zero or an overflow of any step ends the run);",
         "`debug.instrument` and `debug.instrumentCompute` (`false`: runs are not recorded);",
+        "`profiler.blocks.filter`, `profiler.programs.filter`, `profiler.blocks.tile` and",
+        "`debug.instrumentExternalExchange` (what `pva::Execution::blocks` tells);",
         "`streamCallbacks.multiThreadMode` (`dedicated` or `collaborative`: callbacks of several",
         "replicas are called at one time, unless `streamCallbacks.numWorkerThreads` is 0); and",
         "`autoReport.all` or an `autoReport.output*`, by which an Engine writes `profile.pop` to",

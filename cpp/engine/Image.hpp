@@ -41,7 +41,7 @@ struct BufferDesc {
 };
 
 enum class NodeKind : std::uint8_t {
-  kSequence,     ///< children in order
+  kSequence,     ///< children in order; named debug[value - 1], or by 0 not at all
   kStep,         ///< steps[value]
   kRepeat,       ///< child 0, `value` times
   kRepeatWhile,  ///< child 0 = condition, then predicate, child 1 = body; `value` = 1 while true

@@ -44,7 +44,7 @@ struct Engine::Impl {
     if (report_file.empty()) return;
     try {
       const std::string part = report_file + ".part";
-      std::ofstream(part, std::ios::binary) << log.report(*image);
+      std::ofstream(part, std::ios::binary) << log.report(*image, options);
       std::filesystem::rename(part, report_file);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     }
@@ -376,7 +376,7 @@ void Engine::resetExecutionProfile() { impl_->log.reset(); }
 void Engine::enableExecutionProfiling() { impl_->log.enable(true); }
 void Engine::disableExecutionProfiling() { impl_->log.enable(false); }
 
-std::string Engine::reportBytes() const { return impl_->log.report(*impl_->image); }
+std::string Engine::reportBytes() const { return impl_->log.report(*impl_->image, impl_->options); }
 
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const {
   poplar::printProfileSummary(os, getGraphProfile(), getExecutionProfile(), opt);

@@ -110,7 +110,10 @@ void Sequence::add(const Program& program) {
 }
 
 Block::Block(const Program& program, const DebugContext& debugContext)
-    : Program(Sequence({program}, debugContext).node()) {}
+    : Program(makeNode(ProgramKind::kSequence, debugContext)) {
+  node_->children.push_back(nodeOf(program));
+  node_->text = debugContext.getPathName();
+}
 
 Execute::Execute(ComputeSet cs, const DebugContext& debugContext)
     : Execute(std::vector<ComputeSet>{cs}, debugContext) {}

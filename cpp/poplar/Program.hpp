@@ -60,7 +60,7 @@ class Sequence : public Program {
   void add_front(const Program& program);
 };
 
-/// A program by a name. The SDK's profilers time such parts; the model accounts every step anyway.
+/// A program by a name, which `profiler.blocks.filter` of an engine can ask the account of.
 class Block : public Program {
  public:
   Block(const Program& program, const DebugContext& debugContext = {});

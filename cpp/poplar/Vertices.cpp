@@ -69,6 +69,7 @@ double valueAt(const TypeTraits::Values& values, std::size_t i) {
 /// Sets the file that has a vertex's type: one of those that were added, or its library's.
 bool findFile(VertexStore& store, VertexRecord& vertex) {
   if (store.findClass(vertex.type, vertex.file)) return true;
+  if (store.addForIpu(vertex.type)) return store.findClass(vertex.type, vertex.file) != nullptr;
   const ipujax::engine::CodeletFile* const library = ipujax::engine::libraryCodelets(vertex.type);
   if (!library) return false;
   store.add(*library);

@@ -153,8 +153,8 @@ Program calcAccuracy(Graph& graph, const Tensor& modelOutputs, const Tensor& exp
                                  {debugContext, "same"});
   const Tensor counts =
       popops::cast(graph, same, numCorrect.elementType(), prog, {debugContext, "counts"});
-  popops::reduceWithOutput(graph, counts, numCorrect.reshape({}), {0}, popops::Operation::ADD, prog,
-                           {debugContext, "numCorrect"});
+  popops::reduceWithOutput(graph, counts, numCorrect.reshape({}), {0},
+                           {popops::Operation::ADD, true}, prog, {debugContext, "numCorrect"});
   return prog;
 }
 

@@ -33,7 +33,7 @@ poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& mo
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, LossType lossType,
                                   const poplar::DebugContext& debugContext = {});
-/// The same, and numCorrect as calcAccuracy counts it.
+/// The same, and what calcAccuracy adds to numCorrect.
 poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,
@@ -45,8 +45,8 @@ poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& mo
                                   const poplar::Tensor& deltas, const poplar::Tensor& numCorrect,
                                   LossType lossType, const poplar::DebugContext& debugContext = {});
 
-/// numCorrect, of one element and an integer type: the rows whose largest output is that of their
-/// label in `expected` [batch].
+/// Adds to numCorrect, of one element and an integer type, how many rows have their largest output
+/// at their label in `expected` [batch]. Set it to zero before the first batch.
 poplar::program::Program calcAccuracy(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
                                       const poplar::Tensor& expected,
                                       const poplar::Tensor& numCorrect,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/kernels/ReduceLoops.hpp"
+#include "popops/ElementWise.hpp"
 #include "popops/internal/ReduceMapping.hpp"
 #include "popops/internal/ReduceStep.hpp"
 #include "poputil/TileMapping.hpp"
@@ -41,9 +42,11 @@ std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<s
   return shape;
 }
 
+bool isFloating(const poplar::Type& type) { return type == poplar::FLOAT || type == poplar::HALF; }
+
 void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceParams& params) {
   const poplar::Type type = in.elementType();
-  const bool floating = type == poplar::FLOAT || type == poplar::HALF;
+  const bool floating = isFloating(type);
   const bool logical = params.op == Operation::LOGICAL_AND || params.op == Operation::LOGICAL_OR;
   if (logical && type != poplar::BOOL) {
     refuse("BOOL for logical operations", type.toString(), "Compare with zero first.");
@@ -51,16 +54,18 @@ void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceP
   if (!engine::reduction::loopsFor(static_cast<Reducer>(params.op), type.element())) {
     refuse("an operation that exists for its type", type.toString(), "Cast the input.");
   }
-  const bool out_floating = out == poplar::FLOAT || out == poplar::HALF;
-  if (out != type && !(floating && out_floating)) {
+  if (out != type && !(floating && isFloating(out))) {
     refuse("an output of the input's type, or both floating", out.toString(), "Cast the result.");
   }
   const bool adds = params.op == Operation::ADD || params.op == Operation::SQUARE_ADD ||
                     params.op == Operation::LOG_ADD;
-  if ((params.update || params.useScale) && !(adds && floating)) {
-    refuse("ADD, SQUARE_ADD or LOG_ADD of floating elements for update and scale", type.toString(),
-           "Add the result in a step of its own.");
+  if ((params.update || params.useScale) && !adds) {
+    refuse("ADD, SQUARE_ADD or LOG_ADD for update and scale", "another operation",
+           "Combine the result in a step of its own.");
   }
+  if (params.useScale && !floating)
+    refuse("floating elements for a scale", type.toString(),
+           "Scale the result in a step of its own.");
   if (params.useScale &&
       (params.scale.elementType() != poplar::FLOAT || params.scale.numElements() != 1)) {
     refuse("a FLOAT scalar as scale", params.scale.elementType().toString(), "Cast it.");
@@ -121,6 +126,12 @@ void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const popl
     refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
   }
   const bool is_local = !isMapped(graph, out) && mapResult(graph, in, out, dims);
+  if (params.update && !isFloating(in.elementType())) {  // the kernel updates no integers
+    params.update = false;
+    const auto result = reduce(graph, in, dims, params, prog, {debugContext, "update"});
+    addInPlace(graph, out, result, prog, {debugContext, "update"});
+    return;
+  }
   reduceInto(graph, in, out, dims, params, is_local, prog, debugContext);
 }
 

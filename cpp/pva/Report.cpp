@@ -10,6 +10,7 @@
 #include "poplar/Engine.hpp"
 #include "poplar/Version.hpp"
 #include "poplar/exceptions.hpp"
+#include "pva/internal/Data.hpp"
 #include "pva/pva.hpp"
 
 namespace pva {
@@ -18,18 +19,6 @@ using ipujax::engine::Image;
 using ipujax::engine::Node;
 using ipujax::engine::NodeKind;
 using ipujax::engine::TilePart;
-
-struct Data {
-  struct Run {
-    std::string name;
-    std::string entry;
-  };
-  std::shared_ptr<const Image> image;
-  std::vector<Run> runs;
-
-  std::uint64_t tileBytes(std::size_t tile, TilePart part) const;
-  const std::string& nameOf(std::uint32_t debug) const;
-};
 
 namespace {
 
@@ -45,32 +34,6 @@ constexpr std::string_view kHead = "ipujax profile 1\n";
   throw poplar::file_load_error("[pva] needs a report of the IPU Model; got " + where +
                                 ". Run an Engine with autoReport.all = true.");
 }
-
-ProgramPtr programOf(const DataPtr& data, std::size_t id) {
-  const Node& node = data->image->nodes[id];
-  switch (node.kind) {
-    case NodeKind::kSequence:
-      return std::make_shared<SequenceProgram>(data, id);
-    case NodeKind::kRepeat:
-      return std::make_shared<RepeatProgram>(data, id);
-    case NodeKind::kRepeatWhile:
-      return std::make_shared<RepeatWhileProgram>(data, id);
-    case NodeKind::kIf:
-      return std::make_shared<IfProgram>(data, id);
-    case NodeKind::kSwitch:
-      return std::make_shared<SwitchProgram>(data, id);
-    case NodeKind::kError:
-      return std::make_shared<AbortOnConditionProgram>(data, id);
-    case NodeKind::kStep:
-      break;
-  }
-  const auto& cost = data->image->steps[node.value].cost;
-  if (cost.compute_cycles > 0) return std::make_shared<OnTileExecuteProgram>(data, id);
-  if (cost.host_cycles > 0) return std::make_shared<StreamCopyMidProgram>(data, id);
-  return std::make_shared<DoExchangeProgram>(data, id);
-}
-
-std::uint64_t rounded(double cycles) { return static_cast<std::uint64_t>(std::llround(cycles)); }
 
 /// The steps below a node in the order of the program, with how often each runs, from the clock at
 /// `now` on. Of branches the one that takes longer.
@@ -98,12 +61,7 @@ void collect(const DataPtr& data, std::uint32_t id, double times, std::uint64_t&
 /// Appends the steps of a run.
 void addSteps(const DataPtr& data, const std::string& entry, std::uint64_t& now,
               std::vector<ExecutionStep>& steps) {
-  const Image& image = *data->image;
-  const auto name = std::ranges::find(image.entry_points, entry);
-  const auto root = std::ranges::find(image.nodes, NodeKind::kSwitch, &Node::kind);
-  if (name == image.entry_points.end() || root == image.nodes.end()) return;
-  const auto index = static_cast<std::size_t>(name - image.entry_points.begin());
-  if (index < root->children.size()) collect(data, root->children[index], 1, now, steps);
+  if (const auto root = data->programOf(entry)) collect(data, *root, 1, now, steps);
 }
 
 std::vector<VertexInstance> instancesOf(const ipujax::engine::VertexCounts& vertices) {
@@ -118,6 +76,39 @@ ComputeSet computeSetOf(const DataPtr& data, std::size_t step) {
 }
 
 }  // namespace
+
+ProgramPtr programOf(const DataPtr& data, std::size_t id) {
+  const Node& node = data->image->nodes[id];
+  switch (node.kind) {
+    case NodeKind::kSequence:
+      return std::make_shared<SequenceProgram>(data, id);
+    case NodeKind::kRepeat:
+      return std::make_shared<RepeatProgram>(data, id);
+    case NodeKind::kRepeatWhile:
+      return std::make_shared<RepeatWhileProgram>(data, id);
+    case NodeKind::kIf:
+      return std::make_shared<IfProgram>(data, id);
+    case NodeKind::kSwitch:
+      return std::make_shared<SwitchProgram>(data, id);
+    case NodeKind::kError:
+      return std::make_shared<AbortOnConditionProgram>(data, id);
+    case NodeKind::kStep:
+      break;
+  }
+  const auto& cost = data->image->steps[node.value].cost;
+  if (cost.compute_cycles > 0) return std::make_shared<OnTileExecuteProgram>(data, id);
+  if (cost.host_cycles > 0) return std::make_shared<StreamCopyMidProgram>(data, id);
+  return std::make_shared<DoExchangeProgram>(data, id);
+}
+
+std::optional<std::uint32_t> Data::programOf(const std::string& entry) const {
+  const auto name = std::ranges::find(image->entry_points, entry);
+  const auto root = std::ranges::find(image->nodes, NodeKind::kSwitch, &Node::kind);
+  if (name == image->entry_points.end() || root == image->nodes.end()) return std::nullopt;
+  const auto index = static_cast<std::size_t>(name - image->entry_points.begin());
+  if (index >= root->children.size()) return std::nullopt;
+  return root->children[index];
+}
 
 std::uint64_t Data::tileBytes(std::size_t tile, TilePart part) const {
   if (!image->profile || image->profile->ipus.empty()) return 0;
@@ -245,15 +236,6 @@ std::vector<ExecutionStep> Execution::steps() const {
   return steps;
 }
 
-std::vector<Block> Execution::blocks(std::size_t tile) const {
-  std::vector<Block> blocks;
-  for (const auto& step : steps()) {
-    const auto active = step.ipus()[0].activeCycles();
-    blocks.emplace_back(step.program(), tile, active.cyclesFrom().max(), active.cyclesTo().max());
-  }
-  return blocks;
-}
-
 Version Report::poplarVersion() const { return Version(poplar::versionString()); }
 
 std::vector<std::uint64_t> ComputeSet::cyclesByTile() const {
@@ -265,6 +247,8 @@ std::vector<VertexInstance> ComputeSet::vertices() const {
 
 std::string Program::name() const {
   const Node& node = data_->image->nodes[id_];
+  if (node.kind == NodeKind::kSequence && node.value > 0)
+    return data_->nameOf(static_cast<std::uint32_t>(node.value - 1));
   if (node.kind != NodeKind::kStep) return {};
   return data_->nameOf(data_->image->steps[node.value].debug);
 }
@@ -368,7 +352,11 @@ Report reportFrom(const std::string& bytes) {
   while (std::getline(in, line) && !line.empty()) {
     const auto blank = line.find(' ');
     if (blank == std::string::npos) notAReport("an altered one");
-    data->runs.push_back({line.substr(blank + 1), line.substr(0, blank)});
+    const std::string value = line.substr(blank + 1);
+    if (line[0] == '@')
+      data->options.emplace(line.substr(1, blank - 1), value);
+    else
+      data->runs.push_back({value, line.substr(0, blank)});
   }
   const std::string image{std::istreambuf_iterator<char>(in), {}};
   try {

@@ -187,31 +187,38 @@ class Run {
   std::size_t index_;
 };
 
-/// When a step ran, on the clock of the tiles; filters of blocks change nothing.
+/// When a program ran, on the clock of the tiles.
 class Block {
  public:
-  Block(ProgramPtr program, std::size_t tile, std::uint64_t from, std::uint64_t to)
-      : program_(std::move(program)), tile_(tile), from_(from), to_(to) {}
+  enum class Kind { Common, StreamCopy, Overflow };
+  Block(ProgramPtr program, std::size_t tile, std::uint64_t from, std::uint64_t to, Kind kind)
+      : program_(std::move(program)), tile_(tile), from_(from), to_(to), kind_(kind) {}
   const ProgramPtr& program() const { return program_; }
   std::size_t tile() const { return tile_; }
   std::uint64_t cyclesFrom() const { return from_; }
   std::uint64_t cyclesTo() const { return to_; }
-  bool isStreamCopy() const { return program_->type() == Program::Type::StreamCopyMid; }
-  bool isCommon() const { return true; }       ///< every block has a program
-  bool isOverflow() const { return false; }    ///< no trace of the model runs full
-  bool isBlockFlush() const { return false; }  ///< or is emptied while the program runs
+  bool isStreamCopy() const { return kind_ == Kind::StreamCopy; }
+  bool isCommon() const { return kind_ == Kind::Common; }
+  /// The time of what was left out, since there was too much; last.
+  bool isOverflow() const { return kind_ == Kind::Overflow; }
+  bool isBlockFlush() const { return false; }  ///< the model keeps blocks outside of the tiles
 
  private:
   ProgramPtr program_;
   std::size_t tile_;
   std::uint64_t from_;
   std::uint64_t to_;
+  Kind kind_;
 };
 
 class Execution {
  public:
   explicit Execution(DataPtr data) : data_(std::move(data)) {}
-  /// Every step of all runs, one after another: all tiles take part in each.
+  /// Of all runs, one after another. Engine options choose, as regular expressions of whole names:
+  /// `profiler.blocks.filter` program::Block, `profiler.programs.filter` single programs. Each
+  /// execution is one block, on tile `profiler.blocks.tile` (0) of each IPU; with
+  /// `debug.instrumentExternalExchange` copies of streams are three, on all tiles. Without a filter
+  /// every step is a block on all tiles, and one in a loop stands once, as in steps().
   std::vector<Block> blocks(std::size_t tile) const;
   std::vector<Run> runs() const;
   std::vector<ExecutionStep> steps() const;  ///< of all runs

@@ -130,6 +130,7 @@ class Flattener {
   void addInto(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
     switch (node.kind) {
       case ProgramKind::kSequence:
+        if (!node.text.empty()) parent = addNamed(node, parent);
         for (const auto& child : node.children) addInto(*child, parent, span, top);
         return;
       case ProgramKind::kStep:
@@ -167,6 +168,14 @@ class Flattener {
         return;
       }
     }
+  }
+
+  /// A sequence of its own below `parent`.
+  std::uint32_t addNamed(const ProgramNode& node, std::uint32_t parent) {
+    const std::uint32_t index = addNode(NodeKind::kSequence);
+    draft_.image.nodes[parent].children.push_back(index);
+    draft_.image.nodes[index].value = debugOf(node.debug) + 1;
+    return index;
   }
 
   /// The step of `node`, once however often it occurs.

@@ -116,6 +116,23 @@ std::string endedMacros(const std::string& text) {
   return result;
 }
 
+/// Clang's vectors by a macro, since GCC ignores their attribute: float would take their place.
+///
+///     typedef float float2 __attribute__((ext_vector_type(2)));
+///     typedef IPUJAX_EXT_VECTOR(float, 2) float2;
+std::string withExtVectors(const std::string& text) {
+  if (!has(text, "ext_vector_type")) return text;
+  const std::string type = R"(((?:(?:unsigned|signed|long|short)\s+)*(?:\w+::)*\w+))";
+  const std::string attribute =
+      R"(__attribute(?:__)?\s*\(\(\s*(?:__)?ext_vector_type(?:__)?\s*\(([^()]*)\)\s*\)\))";
+  static const std::regex kBehindName("\\btypedef\\s+" + type + "\\s+(\\w+)\\s+" + attribute,
+                                      std::regex::optimize);
+  static const std::regex kBehindType(type + "\\s+" + attribute, std::regex::optimize);
+  const std::string named =
+      std::regex_replace(text, kBehindName, "typedef IPUJAX_EXT_VECTOR($1, $3) $2");
+  return std::regex_replace(named, kBehindType, "IPUJAX_EXT_VECTOR($1, $2)");
+}
+
 /// What the prelude is told of a text: macros in its first lines. The first of these is read by
 /// CodeletBuild.cpp, too.
 std::string switches(const std::string& text) {
@@ -126,7 +143,9 @@ std::string switches(const std::string& text) {
   if (own) result += "#define IPUJAX_OWN_VECTORS 1\n";
   if (!own && has(text, "__builtin_ipu_")) result += "#define IPUJAX_USES_BUILTINS 1\n";
   if (has(text, "get_vertex_base")) result += "#define IPUJAX_USES_VERTEX_BASE 1\n";
-  return result + "#include <poplar/codelets/prelude.h>\n" + endedMacros(text);
+  result += "#include <poplar/codelets/prelude.h>\n";
+  if (has(text, "ext_vector_type")) result += "#include <poplar/codelets/ext_vectors.h>\n";
+  return result + endedMacros(text);
 }
 
 }  // namespace
@@ -167,7 +186,7 @@ bool movesPointers(const std::string& text) {
 std::string wholeText(const std::string& text, const std::string& path) {
   const fs::path from(path);
   const std::string whole = Inliner().file(text, from.filename().string(), from.parent_path());
-  return switches(whole) + whole;
+  return switches(whole) + withExtVectors(whole);
 }
 
 }  // namespace ipujax::engine

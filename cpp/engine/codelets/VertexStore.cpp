@@ -45,6 +45,25 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
   return nullptr;
 }
 
+bool VertexStore::addForIpu(const std::string& type) {
+  const std::string base = type.substr(0, type.find('<'));
+  const std::size_t scope = base.rfind(':');
+  const std::string name = scope == std::string::npos ? base : base.substr(scope + 1);
+  for (const CodeletFile& each : std::vector<CodeletFile>(files)) {
+    if (!mayBeForIpu(each.text, each.flags) || each.text.find(name) == std::string::npos) continue;
+    CodeletFile file;
+    try {
+      file = inspectCodelets(each.text, each.flags + kForIpu);
+    } catch (const graph_program_compilation_error&) {
+      continue;  // the type is not known to be there
+    }
+    if (!engine::findClass(file, type)) continue;
+    add(std::move(file));
+    return true;
+  }
+  return false;
+}
+
 std::string VertexStore::unitOf(std::size_t file, const std::vector<std::string>& of_types) const {
   const std::string unit = codeletUnit(files[file], of_types);
   const auto linked = linked_.find(file);
@@ -93,7 +112,7 @@ bool VertexStore::linkMore(std::size_t file, const std::string& linker_output) {
   const auto link = [&](const auto& wanted) {
     const std::size_t before = linked.size();
     for (std::size_t other = 0; other < files.size(); ++other)
-      if (other != file && wanted(files[other].text)) linked.insert(other);
+      if (files[other].text != files[file].text && wanted(files[other].text)) linked.insert(other);
     return linked.size() > before;
   };
   return link([&](const std::string& text) { return hasAnyName(text, missing); }) ||

@@ -80,6 +80,9 @@ struct VertexStore {
 
   /// Takes in a file, and compiles what it instantiates to show errors.
   void add(CodeletFile file);
+  /// Adds a source once more, as for an IPU, where that alone has the type (#ifdef __IPU__).
+  /// Whether there is one.
+  bool addForIpu(const std::string& type);
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
   /// Compiles what one file has, with the other files where it calls their functions.

@@ -53,7 +53,7 @@ struct ProgramNode {
   std::uint64_t count = 0;
   std::vector<std::uint32_t> ids;
   std::vector<std::int64_t> selectors;
-  std::string text;
+  std::string text;  ///< of an error; the name of a sequence that profiles tell of
   DebugContext debug;
 };
 

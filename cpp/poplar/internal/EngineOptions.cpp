@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <regex>
 #include <string_view>
 
 #include "poplar/exceptions.hpp"
@@ -28,6 +29,15 @@ bool isFirst(const std::string& name, const std::string& value, const char* firs
                        value + ". Use one of these.");
 }
 
+void checkPattern(const std::string& name, const std::string& value) {
+  try {
+    const std::regex pattern(value);
+  } catch (const std::regex_error& error) {
+    throw invalid_option("[Engine] needs a regular expression for " + name + "; got '" + value +
+                         "' (" + error.what() + "). Use one of ECMAScript's, such as 'stage.*'.");
+  }
+}
+
 bool isDocumented(std::string_view name) {
   return std::ranges::any_of(kFamilies, [&](auto family) { return name.starts_with(family); });
 }
@@ -48,6 +58,8 @@ EngineOptions engineOptionsAlone(const OptionFlags& options) {
           "...); got " +
           name + " = " + value + ". Use one of these.");
     }
+    if (name == "profiler.blocks.filter" || name == "profiler.programs.filter")
+      checkPattern(name, value);
     if (name == "debug.outOfMemory") found.refuses_too_large = isFirst(name, value, "error", "log");
     if (name == "debug.floatPointOpException")
       found.float_exceptions = isFirst(name, value, "true", "false");

@@ -24,6 +24,11 @@ ProfileValue::Map accountOf(const Cost& cost) {
 
 namespace {
 
+std::string oneLine(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 /// The Switch over the entry points stands alone in the root.
 const ipujax::engine::Node* entrySwitch(const Image& image) {
   const auto found = std::ranges::find(image.nodes, NodeKind::kSwitch, &ipujax::engine::Node::kind);
@@ -60,12 +65,14 @@ ProfileValue RunLog::profile(double clock_hz) const {
   return ProfileValue::Map{{"simulation", std::move(simulation)}, {"runs", std::move(runs)}};
 }
 
-std::string RunLog::report(const Image& image) const {
+std::string RunLog::report(const Image& image, const OptionFlags& options) const {
   std::string text = "ipujax profile 1\n";
+  for (const auto& [name, value] : options) {
+    if (name.starts_with("profiler.") || name == "debug.instrumentExternalExchange")
+      text += "@" + name + " " + oneLine(value) + "\n";
+  }
   for (const auto& run : runs_) {
-    std::string name = run.name;
-    std::ranges::replace(name, '\n', ' ');
-    text += run.entry + " " + name + "\n";
+    text += run.entry + " " + oneLine(run.name) + "\n";
   }
   return text + "\n" + image.serialise();
 }

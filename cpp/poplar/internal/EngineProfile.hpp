@@ -5,6 +5,7 @@
 
 #include "engine/Image.hpp"
 #include "engine/TripCounts.hpp"
+#include "poplar/OptionFlags.hpp"
 #include "poplar/ProfileValue.hpp"
 
 namespace poplar::internal {
@@ -26,8 +27,8 @@ class RunLog {
   double allCycles() const { return all_cycles_; }  ///< also of runs that were not recorded
   ProfileValue profile(double clock_hz) const;
   void print(std::ostream& os) const;
-  /// The runs and the image, as pva reads them.
-  std::string report(const ipujax::engine::Image& image) const;
+  /// The options that choose blocks, the runs and the image, as pva reads them.
+  std::string report(const ipujax::engine::Image& image, const OptionFlags& options) const;
 
  private:
   struct Run {

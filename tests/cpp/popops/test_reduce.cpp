@@ -194,6 +194,17 @@ TEST(reduce_scales_and_updates_in_a_program) {
   CHECK_EQ(y[2], 34.5f);
 }
 
+TEST(reduce_updates_integers) {
+  Model m;
+  const auto in = m.variable(poplar::INT, {2, 3}, "in");
+  const auto out = m.variable(poplar::INT, {3}, "out");
+  popops::reduceWithOutput(m.graph, in, out, {0}, {popops::Operation::SQUARE_ADD, true}, m.prog);
+  std::vector<int> x{1, 2, 3, 4, 5, -6};
+  std::vector<int> y{100, 200, -300};
+  m.run({{in, x.data()}, {out, y.data()}}, {{out, y.data()}});
+  CHECK(y == (std::vector<int>{117, 229, -255}));
+}
+
 TEST(reduce_of_a_transposed_view_and_another_type) {
   Model m;
   const auto in = m.variable(poplar::HALF, {2, 3}, "in");
@@ -270,6 +281,9 @@ TEST(reduce_refuses_what_it_cannot_mean) {
   CHECK_THROWS(popops::reduceWithOutput(m.graph, in, m.variable(poplar::INT, {3}, "update"), {0},
                                         {Operation::MAX, true}, m.prog),
                "LOG_ADD");
+  const auto scale = m.graph.addConstant<float>(poplar::FLOAT, {}, 0.5f, "scale");
+  CHECK_THROWS(popops::reduce(m.graph, in, {0}, {Operation::ADD, false, scale}, m.prog),
+               "floating elements for a scale");
   CHECK_THROWS(popops::reduce(m.graph, in, {0}, Operation::LOGICAL_AND, m.prog), "BOOL");
   CHECK_THROWS(popops::reduce(m.graph, in, {0}, Operation::LOG_ADD, m.prog), "int");
   CHECK_THROWS(popops::reduce(m.graph, in, poplar::FLOAT, {0}, Operation::ADD, m.prog), "float");

@@ -180,6 +180,99 @@ class Second : public poplar::Vertex {
   }
 };
 
+namespace {
+
+/// Two named parts, one inside of the other, three times, then one of them again; with a stream.
+struct NamedParts : Fixture {
+  NamedParts() : Fixture(8) {
+    const auto a = constant<float>({16}, std::vector<float>(16, 0.5F));
+    const auto b = graph.clone(a);
+    graph.setTileMapping(b, 3);
+    Sequence sum, all;
+    popops::addInPlace(graph, b, a, sum, "sum");
+    const Block inner(sum, "inner");
+    all.add(inner);
+    popops::mulInPlace(graph, b, a, all, "product");
+    prog.add(Copy(graph.addHostToDeviceFIFO("in", FLOAT, 16), b));
+    prog.add(Repeat(3, Block(all, "outer 1")));
+    prog.add(inner);
+  }
+  pva::Report report(const OptionFlags& options) {
+    std::vector<float> values(16, 1.0F);
+    Engine engine(graph, prog, options);
+    engine.connectStream("in", values.data());
+    engine.loadAndRun(device);
+    return engine.getReport();
+  }
+};
+
+std::string namesOf(const std::vector<pva::Block>& blocks) {
+  std::string names;
+  for (const auto& block : blocks) names += block.program()->name() + ";";
+  return names;
+}
+
+}  // namespace
+
+TEST(blocks_that_a_filter_names_are_told_once_for_each_execution) {
+  NamedParts f;
+  const auto report = f.report({{"profiler.blocks.filter", "outer.*|inner"}});
+  const auto blocks = report.execution().blocks(0);
+  CHECK_EQ(namesOf(blocks), "outer 1;inner;outer 1;inner;outer 1;inner;inner;");
+  for (int i = 0; i < 6; i += 2) {
+    CHECK(blocks[i].isCommon() && !blocks[i].isStreamCopy() && !blocks[i].isOverflow());
+    CHECK(blocks[i].cyclesFrom() <= blocks[i + 1].cyclesFrom());
+    CHECK(blocks[i].cyclesTo() > blocks[i + 1].cyclesTo());  // the product follows
+    CHECK(blocks[i].cyclesTo() <= blocks[i + 2].cyclesFrom());
+  }
+  // One tile is told of, and a filter is for whole names.
+  CHECK(report.execution().blocks(1).empty());
+  CHECK_EQ(namesOf(f.report({{"profiler.blocks.filter", "inner"}, {"profiler.blocks.tile", "5"}})
+                       .execution()
+                       .blocks(5)),
+           "inner;inner;inner;inner;");
+  CHECK(f.report({{"profiler.blocks.filter", "inn"}}).execution().blocks(0).empty());
+}
+
+TEST(single_programs_and_copies_of_streams_are_blocks_by_option) {
+  NamedParts f;
+  const auto product = f.report({{"profiler.programs.filter", ".*product.*"}});
+  const auto products = product.execution().blocks(0);
+  CHECK_EQ(products.size(), 3U);
+  CHECK_EQ(products[0].cyclesTo() - products[0].cyclesFrom(),
+           products[2].cyclesTo() - products[2].cyclesFrom());
+  const auto streams = f.report({{"profiler.programs.filter", "none of these"},
+                                 {"debug.instrumentExternalExchange", "true"}});
+  for (const std::size_t tile : {0, 3}) {
+    const auto blocks = streams.execution().blocks(tile);
+    CHECK_EQ(blocks.size(), 3U);
+    CHECK(blocks[0].isStreamCopy() && !blocks[0].isCommon());
+    CHECK(blocks[0].program()->type() == pva::Program::Type::StreamCopyBegin);
+    CHECK(blocks[1].program()->type() == pva::Program::Type::StreamCopyMid);
+    CHECK(blocks[2].program()->type() == pva::Program::Type::StreamCopyEnd);
+    CHECK_EQ(blocks[0].cyclesTo(), blocks[1].cyclesFrom());
+    CHECK_EQ(blocks[1].cyclesTo(), blocks[2].cyclesFrom());
+  }
+  CHECK_THROWS(f.report({{"profiler.blocks.filter", "(inner"}}), "needs a regular expression");
+}
+
+TEST(blocks_of_very_long_runs_end_in_one_that_says_so) {
+  Fixture f(4);
+  const auto a = f.constant<float>({4}, {1, 2, 3, 4});
+  const auto b = f.graph.clone(a);
+  Sequence sum;
+  popops::addInPlace(f.graph, b, a, sum, "sum");
+  f.prog.add(Repeat(1'200'000, Block(sum, "turn")));
+  Engine engine(f.graph, f.prog, {{"profiler.blocks.filter", "turn"}});
+  engine.loadAndRun(f.device);
+  const auto blocks = engine.getReport().execution().blocks(0);
+  CHECK_EQ(blocks.size(), (1U << 20) + 1);
+  CHECK(blocks.back().isOverflow() && !blocks.back().isCommon());
+  CHECK_EQ(blocks.back().cyclesFrom(), blocks[blocks.size() - 2].cyclesTo());
+  const auto turn = blocks[0].cyclesTo() - blocks[0].cyclesFrom();
+  CHECK_EQ(blocks.back().cyclesTo(), 1'200'000 * turn);
+}
+
 TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
   TwoTypes f;
   Engine engine(f.graph, f.prog);

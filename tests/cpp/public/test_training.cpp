@@ -58,6 +58,17 @@ TEST(cross_entropy_and_its_gradient) {
   CHECK_EQ(c.num_correct, 1u);
 }
 
+TEST(correct_rows_are_added_to_those_of_earlier_batches) {
+  Classifier c;
+  Sequence prog;
+  prog.add(Copy(c.graph.addConstant(UNSIGNED_INT, {1}, 10U), c.correct));
+  prog.add(Repeat(4, popnn::calcLoss(c.graph, c.outputs, c.labels, c.loss, c.deltas, c.correct,
+                                     popnn::CROSS_ENTROPY_LOSS)));
+  prog.add(popnn::calcAccuracy(c.graph, c.outputs, c.labels, c.correct));
+  c.run(prog);
+  CHECK_EQ(c.num_correct, 15u);  // one in each
+}
+
 TEST(scaled_outputs_and_deltas) {
   Classifier c;
   for (float& p : c.p) p *= 4;
