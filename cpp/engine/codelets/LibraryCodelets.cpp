@@ -16,6 +16,7 @@ struct LibraryFile {
   std::string_view library, name;
 };
 constexpr LibraryFile kFiles[] = {
+    {"poplin", "poplin_vertices.h"},
     {"popnn", "popnn_vertices.h"},
     {"popnn", "popnn_nonlinearity_vertices.h"},
     {"popops", "popops_vertices.h"},
@@ -28,6 +29,7 @@ constexpr LibraryFile kFiles[] = {
     {"popops", "popops_row_vertices.h"},
     {"popops", "popops_sort_vertices.h"},
     {"poprand", "poprand_vertices.h"},
+    {"popsparse", "popsparse_vertices.h"},
     {"popsys", "popsys_vertices.h"},
 };
 

@@ -108,6 +108,117 @@ TEST(reductions_of_contiguous_elements) {
   CHECK(any.result<char>(out) == (std::vector<char>{1, 0}));
 }
 
+TEST(reductions_of_rows_and_their_scale) {
+  // Two outputs, of which each is that of two rows with two of its size.
+  const auto rows = [](const std::string& type, bool scales) {
+    OneVertex f(type);
+    const Tensor out = f.onTile<float>({2, 2}, {100, 200, 300, 400});
+    const Tensor partials = f.onTile<float>({4, 4}, {1, 2, 3, 4, 5, 6, 7, 8,  //
+                                                     9, 10, 11, 12, 13, 14, 15, 16});
+    f.graph.connect(f.v["out"], out);
+    f.graph.connect(f.v["partials"], partials);
+    f.graph.connect(f.v["numPartials"], f.onTile<unsigned short>({2}, {2, 2}));
+    if (scales) f.graph.connect(f.v["k"], f.onTile<float>({1}, {0.5F}));
+    return f.result<float>(out);
+  };
+  CHECK(rows("popops::Reduce<popops::ReduceAdd,float,float,false,0u>", false) ==
+        (Floats{16, 20, 48, 52}));
+  CHECK(rows("popops::ScaledReduce<popops::ReduceMax,float,float,true,"
+             "popops::ReductionSpecialisation::DEFAULT>",
+             true) == (Floats{103.5F, 204, 307.5F, 408}));
+
+  OneVertex one(
+      templateVertex("popops::ScaledReduce", "popops::ReduceAdd", HALF, FLOAT, false, 2U));
+  const Tensor sum = one.onTile<float>({1}, {0});
+  one.graph.connect(one.v["out"], sum);
+  one.graph.connect(one.v["partials"], one.onTile<float>({4}, {2048, 1, 1, 1}, HALF));
+  one.graph.connect(one.v["k"], one.onTile<float>({1}, {2}));
+  one.graph.setInitialValue(one.v["numPartials"], 4);
+  CHECK(one.result<float>(sum) == (Floats{4102}));  // kept in float
+
+  // The first two columns of rows 0, 1, 4 and 5.
+  OneVertex strided(
+      "popops::Reduce<popops::ReduceMin,int,int,false,"
+      "popops::ReductionSpecialisation::STRIDED_REDUCE_OUTER>");
+  std::vector<int> table(24);
+  for (int i = 0; i < 24; ++i) table[i] = i % 5 == 0 ? -i : i;
+  const Tensor least = strided.onTile<int>({2}, {0, 0});
+  strided.graph.connect(strided.v["out"], least);
+  strided.graph.connect(strided.v["partials"], strided.onTile<int>({24}, table));
+  strided.graph.connect(strided.v["countsAndStrides"],
+                        strided.onTile<unsigned>({5}, {0, 1, 2, 1, 6}));
+  CHECK(strided.result<int>(least) == (std::vector<int>{-20, -5}));
+
+  OneVertex equal(
+      templateVertex("popops::ReducePartialsEqualSize", "popops::ReduceMul", INT, INT, true));
+  const Tensor products = equal.onTile<int>({4}, {10, 20, 30, 40});
+  equal.graph.connect(equal.v["out"], products);
+  equal.graph.connect(equal.v["partials"],
+                      equal.onTile<int>({2, 8}, {1, 2, 3, 4, 2, 2, 2, 2, 1, 1, 1, 1, 3, 3, 3, 3}));
+  equal.graph.setInitialValue(equal.v["outCount"], 1);
+  equal.graph.setInitialValue(equal.v["partialsSizeM1"], 1);
+  CHECK(equal.result<int>(products) == (std::vector<int>{16, 32, 48, 64}));
+
+  OneVertex logs(templateVertex("popops::ScaledContinuousReduce", "popops::ReduceLogAdd", FLOAT,
+                                FLOAT, false));
+  const Tensor log = logs.onTile<float>({1}, {0});
+  logs.graph.connect(logs.v["out"], log);
+  logs.graph.connect(logs.v["partials"], logs.onTile<float>({2}, {0, 0}));
+  logs.graph.connect(logs.v["k"], logs.onTile<float>({1}, {-std::log(2.0F)}));
+  logs.graph.setInitialValue(logs.v["numOutputsM1"], 0);
+  logs.graph.setInitialValue(logs.v["numPartials"], 2);
+  CHECK(std::abs(logs.result<float>(log)[0]) < 1e-6F);
+}
+
+TEST(vertices_of_poplin_and_popsparse) {
+  OneVertex outer(templateVertex("poplin::OuterProduct", FLOAT));
+  const Tensor products = outer.onTile<float>({2, 6}, Floats(12));
+  outer.graph.connect(outer.v["in"], outer.onTile<float>({3}, {1, 2, 3}));
+  outer.graph.connect(outer.v["weights"], outer.onTile<float>({4}, {1, 10, 100, 1000}));
+  outer.graph.connect(outer.v["out"], products);
+  outer.graph.setInitialValue(outer.v["chansPerGroup"], 2);
+  CHECK(outer.result<float>(products) ==
+        (Floats{1, 10, 2, 20, 3, 30, 100, 1000, 200, 2000, 300, 3000}));
+
+  for (const char* form :
+       {"poplin::ReduceAdd<float,half>", "poplin::ReduceAdd<float,half,false,false>",
+        "poplin::ReduceAdd<float,half,true,true>"}) {
+    const bool one_input = std::string(form).find("<float,half,true") != std::string::npos;
+    OneVertex f(form);
+    const Tensor sums = f.onTile<float>({2}, {0, 0});
+    const Tensor partials = f.onTile<float>({3, 2}, {2048, 1, 1, 2, 1, 3}, HALF);
+    f.graph.connect(f.v["partials"], one_input ? partials.slice(1, 3).flatten() : partials);
+    if (one_input) f.graph.connect(f.v["initialPartial"], partials[0]);
+    f.graph.connect(f.v["out"], sums);
+    f.graph.setInitialValue(f.v["numPartials"], one_input ? 2 : 3);
+    f.graph.setInitialValue(f.v["numElems"], 2);
+    CHECK(f.result<float>(sums) == (Floats{2050, 6}));
+  }
+
+  for (const Type& type : {FLOAT, HALF}) {
+    // 16 indices: in halves four for each of four workers, in floats two for each of six, and four.
+    const unsigned short bytes = type == HALF ? 2 : 4;
+    OneVertex f(templateVertex("popsparse::SparseGatherElementWise", type));
+    Floats in(16), expected(16);
+    std::vector<unsigned short> indices(16);
+    for (unsigned i = 0; i < 16; ++i) in[i] = static_cast<float>(i * i);
+    for (unsigned i = 0; i < 16; ++i) {
+      expected[i] = in[i * 5 % 16];
+      indices[i] = static_cast<unsigned short>(i * 5 % 16 * bytes);
+    }
+    const Tensor gathered = f.onTile<float>({16}, Floats(16), type);
+    f.graph.connect(f.v["rIn"], f.onTile<float>({16}, in, type));
+    f.graph.connect(f.v["rOut"], gathered);
+    f.graph.connect(f.v["indices"], f.onTile<unsigned short>({16}, indices));
+    f.graph.setInitialValue(f.v["numIndices"], type == HALF ? 0 : 2);
+    f.graph.setInitialValue(f.v["workerOffsets"], type == HALF ? 0b001111 : 0b000011);
+    std::vector<std::uint16_t> halves(16);
+    copyFloatToDeviceHalf(f.graph.getTarget(), expected.data(), halves.data(), 16);
+    CHECK(type == HALF ? f.result<std::uint16_t>(gathered) == halves
+                       : f.result<float>(gathered) == expected);
+  }
+}
+
 TEST(transposes_of_matrices) {
   constexpr unsigned kMatrices = 7, kRows = 4, kColumns = 8, kSize = kRows * kColumns;
   std::vector<short> values(kMatrices * kSize), expected(values.size());
