@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -13,6 +14,7 @@ using ipujax::engine::concatViews;
 using ipujax::engine::elementsOf;
 using ipujax::engine::forEachRun;
 using ipujax::engine::GraphImpl;
+using ipujax::engine::Parts;
 using ipujax::engine::reshapeView;
 using ipujax::engine::sliceView;
 using ipujax::engine::TileMap;
@@ -213,10 +215,31 @@ TileMapPtr mapOfElements(const GraphImpl& impl, const View& view) {
   return tileMapOf(elements, std::move(regions));
 }
 
+/// How often what a view shows exists, see Graph::createReplicatedGraph.
+Parts partsOf(const GraphImpl& impl, const View& view) {
+  Parts found;
+  if (impl.partsOf(view) == 1) return found;
+  forEachRun(view, [&](std::uint32_t variable, std::int64_t, std::size_t) {
+    const Parts& parts = impl.variables[variable].parts;
+    if (parts.count > found.count) found = parts;
+  });
+  return found;
+}
+
 }  // namespace
 
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod method) {
+  if (const Parts parts = partsOf(impl(), *t.view()); parts_ == 1 && parts.count > 1) {
+    // A clone exists as often as its original, also where another graph makes it.
+    std::vector<unsigned> tiles(parts.tiles);
+    std::iota(tiles.begin(), tiles.end(), parts.first_tile);
+    Graph replicated(impl_, target_, std::move(tiles));
+    replicated.parts_ = parts.count;
+    replicated.first_tile_ = parts.first_tile;
+    replicated.part_tiles_ = parts.tiles;
+    return replicated.clone(type, t, debugContext, method);
+  }
   if (method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES) {
     auto view = cloneInOrder(impl(), type, *t.view(), debugContext);
     if (!view && t.containsAliases()) view = cloneInPieces(impl(), type, *t.view(), debugContext);

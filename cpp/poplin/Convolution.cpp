@@ -47,11 +47,12 @@ plan::Problem problemOf(const ConvParams& params, const PlanOptions& options) {
   p.groups = params.numConvGroups;
   p.in_channels = params.inputChannelsPerConvGroup;
   p.out_channels = params.outputChannelsPerConvGroup;
-  p.rows = params.batchSize;
+  p.rows = p.batch = params.batchSize;
   p.input_elements = params.batchSize * params.inputChannelsPerConvGroup;
   const std::size_t dims = params.getNumFieldDims();
   for (std::size_t d = 0; d < dims; ++d) {
-    p.rows *= params.getOutputSize(d);
+    p.field.push_back(params.getOutputSize(d));
+    p.rows *= p.field.back();
     p.input_elements *= params.getTruncatedInputSize(d);
     // Inserted zeros are not multiplied: the input is dilated after the convolution.
     const std::size_t dilation = params.inputTransform.dilation[d];
@@ -59,7 +60,7 @@ plan::Problem problemOf(const ConvParams& params, const PlanOptions& options) {
     (d + 1 == dims ? p.kernel_width : p.kernel_height) *= kernel;
     p.stride = std::max<std::uint64_t>(p.stride, params.outputTransform.stride[d]);
   }
-  p.row_length = dims == 0 ? p.rows : params.getOutputSize(dims - 1);
+  p.row_length = dims == 0 ? p.rows : p.field.back();
   p.in_type = multipliedType(params.inputType, params.inputType, params.outputType);
   p.out_type = params.outputType.element();
   options.apply(p);

@@ -1,5 +1,4 @@
 #include "popnn/Gru.hpp"
-#include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Gru.hpp"
 #include "popops/ElementWise.hpp"
 #include "popops/Reduce.hpp"
@@ -54,8 +53,8 @@ struct Backward {
         attention.valid() ? map(_1 - _1 * _2, {kept[kUpdate], attention}) : kept[kUpdate];
     const Tensor shareGrad = map(_1 * (_2 - _3), {grad, kept[kBefore], kept[kCandidate]});
     const Tensor candidate =
-        nonLinearityInputGradient(graph, params.activation, kept[kCandidate],
-                                  map(_1 - _1 * _2, {grad, share}), prog, {debug, "candidate"});
+        internal::gradientFromResult(graph, params.activation, kept[kCandidate],
+                                     map(_1 - _1 * _2, {grad, share}), prog, {debug, "candidate"});
     Gradients found;
     Tensor resetGrad, fromCandidate, direct, memory;
     if (params.resetAfter) {
@@ -78,7 +77,7 @@ struct Backward {
       found.attention =
           popops::reduce(graph, products, {1}, popops::Operation::ADD, prog, {debug, "attention"});
     }
-    const Tensor gates = nonLinearityInputGradient(
+    const Tensor gates = internal::gradientFromResult(
         graph, params.recurrentActivation, poplar::concat(kept[kReset], kept[kUpdate], 1),
         poplar::concat(resetGrad, updateGrad, 1), prog, {debug, "gates"});
     found.inputAndOutput = product(graph, gates, matrices.gates.transpose(), prog, debug);

@@ -26,49 +26,50 @@ using poplar::Tensor;
                                ". Use one of the enumeration's names.");
 }
 
-/// The tanh form of GELU: x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
-Expr geluArgument(const Expr& x) {
-  return Const(0.7978845608f) * (x + Const(0.044715f) * x * x * x);
+/// Of the tanh form of GELU, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): what x
+/// is multiplied by, as sigmoid(2 u), which keeps its digits where the tanh is near -1.
+Expr geluShare(const Expr& x) {
+  return pe::Sigmoid(Const(2 * 0.7978845608f) * (x + Const(0.044715f) * x * x * x));
 }
 
-Expr forward(NonLinearityType type) {
+/// `x` is the argument as it is computed with.
+Expr forward(NonLinearityType type, const Expr& x) {
   switch (type) {
     case NonLinearityType::SIGMOID:
-      return pe::Sigmoid(_1);
+      return pe::Sigmoid(x);
     case NonLinearityType::HARD_SIGMOID:
-      return pe::Clamp(_1 * Const(0.2f) + Const(0.5f), Const(0.0f), Const(1.0f));
+      return pe::Clamp(x * Const(0.2f) + Const(0.5f), Const(0.0f), Const(1.0f));
     case NonLinearityType::RELU:
-      return pe::Relu(_1);
+      return pe::Relu(x);
     case NonLinearityType::TANH:
-      return pe::Tanh(_1);
+      return pe::Tanh(x);
     case NonLinearityType::GELU:
-      return Const(0.5f) * _1 * (Const(1.0f) + pe::Tanh(geluArgument(_1)));
+      return x * geluShare(x);
     case NonLinearityType::GELU_ERF:
-      return pe::GeluErf(_1);
+      return pe::GeluErf(x);
     case NonLinearityType::SWISH:
-      return _1 * pe::Sigmoid(_1);
+      return x * pe::Sigmoid(x);
     default:
       noSuchType(type);
   }
 }
 
-Expr gradient(NonLinearityType type) {
-  const Expr& act = _1;
-  const Expr& grad = _2;
+/// The gradient `grad` times the derivative at `act`, both as they are computed with.
+Expr gradient(NonLinearityType type, const Expr& act, const Expr& grad) {
   const Const one(1.0f);
   switch (type) {
     case NonLinearityType::SIGMOID:
       return grad * act * (one - act);
     case NonLinearityType::HARD_SIGMOID:
-      return pe::Select(grad * Const(0.2f), Const(0.0f), act > 0.0f && act < 1.0f);
+      return pe::Select(grad * Const(0.2f), Const(0.0f), pe::Abs(act) <= 2.5f);
     case NonLinearityType::RELU:
       return pe::Select(grad, Const(0.0f), act > 0.0f);
     case NonLinearityType::TANH:
       return grad * (one - act * act);
     case NonLinearityType::GELU: {
-      const Expr t = pe::Tanh(geluArgument(act));
-      const Expr slope = Const(0.7978845608f) * (one + Const(3 * 0.044715f) * act * act);
-      return grad * (Const(0.5f) * (one + t) + Const(0.5f) * act * (one - t * t) * slope);
+      const Expr share = geluShare(act);
+      const Expr slope = Const(2 * 0.7978845608f) * (one + Const(3 * 0.044715f) * act * act);
+      return grad * (share + act * share * (one - share) * slope);
     }
     case NonLinearityType::GELU_ERF: {
       const Expr cdf = Const(0.5f) * (one + pe::Erf(act * Const(0.70710678f)));
@@ -81,6 +82,23 @@ Expr gradient(NonLinearityType type) {
     default:
       noSuchType(type);
   }
+}
+
+/// PopLibs' vertices compute these in float and round once, also those of HALF.
+bool isOfFloats(NonLinearityType type) {
+  return type == NonLinearityType::GELU || type == NonLinearityType::GELU_ERF ||
+         type == NonLinearityType::SWISH;
+}
+
+Expr forward(NonLinearityType type, const poplar::Type& element) {
+  if (element != poplar::HALF || !isOfFloats(type)) return forward(type, _1);
+  return pe::Cast(forward(type, pe::Cast(_1, poplar::FLOAT)), poplar::HALF);
+}
+
+Expr gradient(NonLinearityType type, const poplar::Type& element) {
+  if (element != poplar::HALF || !isOfFloats(type)) return gradient(type, _1, _2);
+  return pe::Cast(gradient(type, pe::Cast(_1, poplar::FLOAT), pe::Cast(_2, poplar::FLOAT)),
+                  poplar::HALF);
 }
 
 auto cycles(const poplar::Graph& graph, NonLinearityType type, const Tensor& t, bool backward) {
@@ -117,8 +135,8 @@ Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, Tensor t,
     prog.add(poplar::program::Copy(t, out, false, debugContext));
     nonLinearityInPlace(graph, type, out, prog, debugContext);
   } else {
-    popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {out}, prog, debugContext,
-                                     cycles(graph, type, t, false));
+    popops::internal::mapWithOutputs(graph, {forward(type, t.elementType())}, {t}, {out}, prog,
+                                     debugContext, cycles(graph, type, t, false));
   }
   return out;
 }
@@ -137,8 +155,8 @@ void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, Tensor t,
     internal::softmaxInPlace(graph, t, type != NonLinearityType::SOFTMAX, scalingOf(type), prog,
                              debugContext);
   } else {
-    popops::internal::mapWithOutputs(graph, {forward(type)}, {t}, {t}, prog, debugContext,
-                                     cycles(graph, type, t, false));
+    popops::internal::mapWithOutputs(graph, {forward(type, t.elementType())}, {t}, {t}, prog,
+                                     debugContext, cycles(graph, type, t, false));
   }
 }
 
@@ -172,7 +190,7 @@ Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type, Te
                                  const poplar::OptionFlags&) {
   if (isSoftmax(type))
     return internal::softmaxGradient(graph, act, outGradient, prog, debugContext);
-  const Expr expression = gradient(type);
+  const Expr expression = gradient(type, act.elementType());
   const Tensor out = graph.clone(outGradient, debugContext);
   popops::internal::mapWithOutputs(graph, {expression}, {act, outGradient}, {out}, prog,
                                    debugContext, cycles(graph, type, act, true));

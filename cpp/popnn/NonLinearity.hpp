@@ -42,8 +42,8 @@ void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Te
                          const poplar::DebugContext& debugContext = {},
                          const poplar::OptionFlags& options = {});
 
-/// The gradient with respect to the input. `act` is the output for SIGMOID, HARD_SIGMOID, RELU,
-/// TANH and the softmax types, and the input for GELU, GELU_ERF and SWISH. The gradient of
+/// The gradient with respect to the input. `act` is the output for SIGMOID, RELU, TANH and the
+/// softmax types, and the input for HARD_SIGMOID, GELU, GELU_ERF and SWISH. The gradient of
 /// SOFTMAX_SCALED is that of SOFTMAX, as in PopLibs: `act` is to be without the factor.
 poplar::Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type,
                                          poplar::Tensor act, poplar::Tensor outGradient,

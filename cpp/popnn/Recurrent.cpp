@@ -160,7 +160,8 @@ Tensor backwardGradientStep(Graph& graph, const Tensor& nextLayerGrad, const Ten
   const Tensor back = poplin::matMul(graph, bwdState, weightsFeedback, prog,
                                      {debugContext, "feedback"}, optionsOf(partialsType), cache);
   popops::addInPlace(graph, back, nextLayerGrad, prog, {debugContext, "grad"});
-  return nonLinearityInputGradient(graph, type, actOut, back, prog, {debugContext, "nonLinearity"});
+  return internal::gradientFromResult(graph, type, actOut, back, prog,
+                                      {debugContext, "nonLinearity"});
 }
 std::pair<Tensor, Tensor> backwardGradientStep(Graph& graph, const Tensor& nextLayerGrad,
                                                const Tensor& bwdState, const Tensor& actOut,

@@ -3,6 +3,7 @@
 #include "engine/graph/ProgramNode.hpp"
 #include "popfloat/internal/GfloatSteps.hpp"
 #include "popops/Cast.hpp"
+#include "poputil/DebugInfo.hpp"
 
 namespace popfloat {
 namespace experimental {
@@ -23,8 +24,8 @@ Format formatOf(const Graph& graph, const Tensor& param) {
         "no constant. Use createCastOpParamsTensor.");
   Format f{packed & 0xff, packed >> 8 & 0xff, static_cast<std::int8_t>(packed >> 16 & 0xff),
            (packed >> 24 & 1) != 0, (packed >> 24 & 2) != 0};
-  if (f.exponent < (f.infs ? 2 : 1) || f.lowestExponent() < -126 || f.highestExponent() > 127)
-    throw poplibs_error("[GfloatCast] needs a format with exponents that FLOAT has; got " +
+  if (f.exponent < (f.infs ? 2 : 1) || f.lowestExponent() < -126)
+    throw poplibs_error("[GfloatCast] needs a format with exponents from -126, as FLOAT has; got " +
                         std::to_string(f.exponent) + " bits of the exponent with the bias " +
                         std::to_string(f.bias) + ". Use a format that FLOAT holds.");
   return f;
@@ -90,17 +91,23 @@ Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, const poplar::ComputeS
 }
 
 Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&, poplar::Type calculationType,
-                                            Tensor gfStruct, const poplar::DebugContext&) {
+                                            Tensor gfStruct,
+                                            const poplar::DebugContext& debugContext) {
+  const poputil::PoplibsOpDebugInfo record(debugContext, DI_ARGS(gfStruct));
   return createCastOpParamsTensor(graph, poplar::ComputeSet(), calculationType,
                                   std::move(gfStruct));
 }
 
 Tensor GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&, poplar::Type calculationType,
-                                            unsigned gfStruct, const poplar::DebugContext&) {
+                                            unsigned gfStruct,
+                                            const poplar::DebugContext& debugContext) {
+  const poputil::PoplibsOpDebugInfo record(debugContext, DI_ARGS(gfStruct));
   return createCastOpParamsTensor(graph, poplar::ComputeSet(), calculationType, gfStruct);
 }
 
-void GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&, const poplar::DebugContext&) {
+void GfloatCast::createCastOpParamsTensor(Graph& graph, Sequence&,
+                                          const poplar::DebugContext& debugContext) {
+  const poputil::PoplibsOpDebugInfo record(debugContext);
   createCastOpParamsTensor(graph, poplar::ComputeSet());
 }
 
@@ -119,6 +126,7 @@ const Tensor& GfloatCast::params(const char* where) const {
 Tensor GfloatCast::castNativeToGfloat(Graph& graph, Tensor input, const Tensor& param,
                                       Sequence& prog, const CastConfig& gfCastCfg,
                                       const poplar::DebugContext& debugContext) {
+  const poputil::PoplibsOpDebugInfo record(debugContext, DI_ARGS(input, param));
   const Format f = formatOf(graph, param);
   const poplar::Type type = gfCastCfg.getStorageType();
   checkHolds(type, f);
@@ -181,6 +189,7 @@ void GfloatCast::castNativeToGfloatInPlace(Graph& graph, Tensor input,
 Tensor GfloatCast::castGfloatToNative(Graph& graph, Tensor input, const Tensor& param,
                                       Sequence& prog, const CastConfig& gfCastCfg,
                                       const poplar::DebugContext& debugContext) {
+  const poputil::PoplibsOpDebugInfo record(debugContext, DI_ARGS(input, param));
   const Format f = formatOf(graph, param);
   const poplar::Type type = gfCastCfg.getStorageType();
   if (type != poplar::FLOAT && type != poplar::HALF)

@@ -40,6 +40,8 @@ class GfloatCast {
   /// A format, and the types that its values are computed in, held in and packed in.
   struct FormatConfig {
     FormatConfig() = default;
+    /// With more exponents than FLOAT has, values are rounded as in the format and limited as FLOAT
+    /// is.
     FormatConfig(unsigned numMantissaBits, unsigned numExponentBits, int exponentBias,
                  bool enableDenorms, bool enableInfsAndNans,
                  SpecType specCalculationType = SpecType::AUTO);
@@ -74,6 +76,7 @@ class GfloatCast {
     }
 
    private:
+    void check(unsigned most_exponent_bits) const;
     void choose(bool allows_half);
     unsigned mantissa_ = 10;
     unsigned exponent_ = 5;

@@ -108,7 +108,6 @@ void GfloatCast::FormatConfig::choose(bool allows_half) {
                                         : FormatType::MAX_NORM_ALIGN_GF8;
     return;
   }
-  if (mantissa_ > kFloatMantissa || exponent_ > kFloatExponent) return;
   native_ = storage_ = poplar::FLOAT;
   packed_bits_ = 32;
   type_ = FormatType::QUANTISED_FP32;
@@ -139,20 +138,31 @@ GfloatCast::FormatConfig::FormatConfig(unsigned numMantissaBits, unsigned numExp
       denorms_(enableDenorms),
       infs_(enableInfsAndNans && numExponentBits > 0),
       calculation_(calculationType) {
+  check(kFloatExponent);
   choose(true);
-  if (type_ == FormatType::INVALID_FORMAT || exponentBias < -128 || exponentBias > 127)
-    throw poplibs_error(
-        "[GfloatCast::FormatConfig] needs at most 23 bits of the mantissa, 8 of "
-        "the exponent and a bias of 8 bits; got " +
-        std::to_string(mantissa_) + ", " + std::to_string(exponent_) + " and " +
-        std::to_string(bias_) + ". Use a format that FLOAT holds.");
+}
+
+void GfloatCast::FormatConfig::check(unsigned most_exponent_bits) const {
+  if (mantissa_ <= kFloatMantissa && exponent_ <= most_exponent_bits && bias_ >= -128 &&
+      bias_ <= 127)
+    return;
+  throw poplibs_error("[GfloatCast::FormatConfig] needs at most 23 bits of the mantissa, " +
+                      std::to_string(most_exponent_bits) +
+                      " of the exponent and a bias of 8 bits; got " + std::to_string(mantissa_) +
+                      ", " + std::to_string(exponent_) + " and " + std::to_string(bias_) +
+                      ". Use a format that FLOAT holds.");
 }
 
 GfloatCast::FormatConfig::FormatConfig(unsigned numMantissaBits, unsigned numExponentBits,
                                        int exponentBias, bool enableDenorms, bool enableInfsAndNans,
                                        SpecType specCalculationType)
-    : FormatConfig(numMantissaBits, numExponentBits, exponentBias, enableDenorms, enableInfsAndNans,
-                   poplar::FLOAT) {
+    : mantissa_(numMantissaBits),
+      exponent_(numExponentBits),
+      bias_(exponentBias),
+      denorms_(enableDenorms),
+      infs_(enableInfsAndNans && numExponentBits > 0) {
+  constexpr unsigned kMostExponentBits = 15;  // PopLibs has no limit here
+  check(kMostExponentBits);
   const bool is_half = mantissa_ == kHalfMantissa && exponent_ == kHalfExponent;
   const bool fits_half = mantissa_ <= kHalfMantissa && exponent_ <= kHalfExponent && !is_half;
   if (specCalculationType == SpecType::FP16 && !fits_half)

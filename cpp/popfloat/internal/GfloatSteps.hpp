@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "popfloat/experimental/CastToGfloat.hpp"
@@ -16,7 +17,11 @@ struct Format {
   bool infs;
 
   int lowestExponent() const { return 1 - bias; }
-  int highestExponent() const { return (1 << exponent) - (infs ? 2 : 1) - bias; }
+  /// At most FLOAT's, in which casts compute: greater values of a format never come up.
+  int highestExponent() const {
+    constexpr int kMostBits = 9;  // more than FLOAT's exponents for each bias of 8 bits
+    return std::min(127, (1 << std::min(exponent, kMostBits)) - (infs ? 2 : 1) - bias);
+  }
   float smallestNormal() const { return std::ldexp(1.0f, lowestExponent()); }
   float largest() const {
     return std::ldexp(2.0f - std::ldexp(1.0f, -mantissa), highestExponent());

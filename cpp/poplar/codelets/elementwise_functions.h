@@ -39,7 +39,7 @@ FUNCTION(geluErfFloat,
   })
 FUNCTION(geluFloat,
   inline float geluFloat(float x) {
-    return 0.5f * x * (1.0f + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    return x * sigmoidFloat(2 * 0.79788456f * (x + 0.044715f * x * x * x));
   })
 FUNCTION(bitsOf,
   inline unsigned bitsOf(float x) {

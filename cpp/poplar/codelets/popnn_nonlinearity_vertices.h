@@ -33,7 +33,7 @@ float forward(float x) {
   }
 }
 
-/// The derivative by what the vertex has as `out`: the result of sigmoids, relu and tanh, the
+/// The derivative by what the vertex has as `out`: the result of sigmoid, relu and tanh, the
 /// argument of the others.
 template <NonLinearityType type>
 float derivative(float y) {
@@ -42,15 +42,15 @@ float derivative(float y) {
     case NonLinearityType::SIGMOID:
       return y * (1.0f - y);
     case NonLinearityType::HARD_SIGMOID:
-      return y > 0.0f && y < 1.0f ? 0.2f : 0.0f;
+      return absOf(y) <= 2.5f ? 0.2f : 0.0f;
     case NonLinearityType::RELU:
       return y > 0.0f ? 1.0f : 0.0f;
     case NonLinearityType::TANH:
       return 1.0f - y * y;
     case NonLinearityType::GELU: {
-      const float t = tanhFloat(0.79788456f * (y + 0.044715f * y * y * y));
-      const float slope = 0.79788456f * (1.0f + 3 * 0.044715f * y * y);
-      return 0.5f * (1.0f + t) + 0.5f * y * (1.0f - t * t) * slope;
+      const float s = sigmoidFloat(2 * 0.79788456f * (y + 0.044715f * y * y * y));
+      const float slope = 2 * 0.79788456f * (1.0f + 3 * 0.044715f * y * y);
+      return s + y * s * (1.0f - s) * slope;
     }
     case NonLinearityType::GELU_ERF:
       return 0.5f * (1.0f + erfFloat(y * 0.70710678f)) + y * 0.39894228f * expFloat(-0.5f * y * y);
@@ -84,7 +84,7 @@ T result(T x) {
 }
 template <class T, NonLinearityType type>
 T gradient(T of_result, T y) {
-  return of_result * static_cast<T>(derivative<type>(static_cast<float>(y)));
+  return static_cast<T>(static_cast<float>(of_result) * derivative<type>(static_cast<float>(y)));
 }
 
 }  // namespace nonlinearity

@@ -88,10 +88,14 @@ std::vector<Grains> Model::vertices() const {
   std::vector<Grains> list;
   list.push_back({Vertex::kAmp, 1, ampChain(floats), 16});
   const bool single = p_.in_channels == 1 && p_.out_channels == 1;
-  if (!floats && p_.groups > 1 && p_.in_channels <= 4 && p_.out_channels <= 4 && p_.stride <= 2 &&
-      p_.taps() > 1)
+  // With one group or one kernel element these two are slower than others, and still work.
+  const bool wants_slic = p_.constraints.vertex == Vertex::kSlic;
+  const bool wants_vertical = p_.constraints.vertex == Vertex::kVerticalMac;
+  if (!floats && p_.in_channels <= 4 && p_.out_channels <= 4 && p_.stride <= 2 &&
+      (wants_slic || (p_.groups > 1 && p_.taps() > 1)))
     list.push_back({Vertex::kSlic, 4 / p_.in_channels, p_.in_channels, p_.out_channels});
-  if (!floats && p_.groups > 1 && single) list.push_back({Vertex::kVerticalMac, 4, 1, 1});
+  if (!floats && single && (wants_vertical || p_.groups > 1))
+    list.push_back({Vertex::kVerticalMac, 4, 1, 1});
   if (p_.in_channels == 1 && p_.taps() == 1) list.push_back({Vertex::kOuterProduct, 1, 1, 1});
   list.push_back({Vertex::kHorizontalMac, 1, floats ? 1u : 2u, 1});
   return list;

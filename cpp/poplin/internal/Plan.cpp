@@ -55,6 +55,26 @@ bool meets(const Constraints& wanted, const Grains& grains) {
          free(wanted.out_grain, grains.out);
 }
 
+/// Whether the parts of batch, field and output channels are no more than a convolution has. A
+/// swap exchanges batch and output channels. Where each output has one input, as in products, batch
+/// and field are one dimension.
+bool holds(const Problem& p, const Constraints& wanted, Transform transform) {
+  if (p.field.empty()) return true;
+  if (wanted.field_split.size() > p.field.size()) return false;
+  if (p.taps() == 1) return true;
+  const std::uint64_t batch = transform.swapped ? p.out_channels : p.batch;
+  const std::uint64_t channels = transform.swapped ? p.batch : p.out_channels;
+  const auto parts = [](std::uint64_t n) { return std::max<std::uint64_t>(n, 1); };
+  if (parts(wanted.batch_split) > batch) return false;
+  // No overflow: a count is at most 2^32.
+  if (parts(wanted.out_split) * parts(wanted.out_serial) > channels) return false;
+  for (std::size_t d = 0; d < wanted.field_split.size(); ++d) {
+    const bool is_flattened = transform.expanded && d + 1 == p.field.size();
+    if (parts(wanted.field_split[d]) > (is_flattened ? p.rows : p.field[d])) return false;
+  }
+  return true;
+}
+
 /// The best candidate so far, over all models.
 class Search {
  public:
@@ -179,6 +199,7 @@ std::vector<Model> modelsOf(const Problem& p, const poplar::Target& target) {
     const Constraints& wanted = p.constraints;
     if (wanted.swapped && *wanted.swapped != transform.swapped) return;
     if (expands && wanted.expanded && *wanted.expanded != transform.expanded) return;
+    if (!holds(p, wanted, transform)) return;
     models.emplace_back(p, target, transform);
   };
   add({});
@@ -201,8 +222,8 @@ std::vector<std::uint64_t> serialSplits(const Constraints& wanted) {
 [[noreturn]] void refuse(const Problem& p) {
   std::ostringstream os;
   os << "[poplin] needs planConstraints that a plan can meet; got none for a product of "
-     << p.groups << " groups, " << p.rows << " rows, " << p.in_channels << " input and "
-     << p.out_channels << " output channels, and " << p.taps()
+     << p.groups << " groups, " << p.rows << " rows (a batch of " << p.batch << "), "
+     << p.in_channels << " input and " << p.out_channels << " output channels, and " << p.taps()
      << " kernel elements. Relax them, or limit them to other products.";
   throw no_plan(os.str());
 }

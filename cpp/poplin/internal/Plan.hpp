@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/Cost.hpp"
 #include "engine/ElementType.hpp"
@@ -29,6 +30,9 @@ struct Constraints {
   std::uint64_t group_grain = 0, in_grain = 0, out_grain = 0;
   std::uint64_t group_split = 0, in_split = 0, out_split = 0;
   std::uint64_t rows_multiple = 0;  ///< rows are split into a multiple of these
+  /// The factors of rows_multiple, which only convolutions tell apart.
+  std::uint64_t batch_split = 0;
+  std::vector<std::uint64_t> field_split{};  ///< of each axis; shorter: the last are free
   std::uint64_t in_serial = 0, out_serial = 0;
   std::optional<bool> swapped{}, expanded{};
 
@@ -38,9 +42,11 @@ struct Constraints {
 /// What is planned; everything a plan depends on, so also the key of the cache.
 struct Problem {
   std::uint64_t groups = 1;
-  std::uint64_t rows = 1;         ///< batch x outputs of the field
-  std::uint64_t row_length = 1;   ///< outputs in one line of the field
-  std::uint64_t in_channels = 1;  ///< of one group
+  std::uint64_t rows = 1;        ///< batch x outputs of the field
+  std::uint64_t row_length = 1;  ///< outputs in one line of the field
+  std::uint64_t batch = 1;
+  std::vector<std::uint64_t> field{};  ///< outputs along each axis; empty for products
+  std::uint64_t in_channels = 1;       ///< of one group
   std::uint64_t out_channels = 1;
   std::uint64_t kernel_height = 1;  ///< of all but the last axis
   std::uint64_t kernel_width = 1;

@@ -15,6 +15,23 @@ namespace {
   refuseConstraints(std::string("poplin::") + where, needs, got);
 }
 
+/// The error of constraints that are well written and that no plan meets.
+[[noreturn]] void cannotMeet(const char* where, const std::string& needs, const std::string& got) {
+  throw plan::no_plan(std::string("[poplin::") + where + "] needs planConstraints with " + needs +
+                      "; got " + got + ". Relax them.");
+}
+
+/// Of a level or an axis: "0" and so on; none of another name.
+std::optional<std::uint64_t> indexOf(const std::string& name) {
+  if (name.empty() || name.size() > 3) return std::nullopt;
+  std::uint64_t index = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return std::nullopt;
+    index = 10 * index + static_cast<std::uint64_t>(c - '0');
+  }
+  return index;
+}
+
 /// For an error's "got".
 std::string valueOf(const Json& json) {
   if (json.kind == Json::Kind::kObject) return "an object";
@@ -41,10 +58,12 @@ class Reader {
         boolean(name, value);  // vertices of the model address all of a tile
       else if (name == "0")
         level(value);
+      else if (indexOf(name))
+        cannotMeet(where_, "\"0\", the only level of a plan", "'" + name + "'");
       else
         refuse(where_,
                "method, convGroupsPerGroup, inChansPerGroup, partialChansPerGroup, "
-               "useLimitedVersion or \"0\", the only level of a plan for one IPU",
+               "useLimitedVersion or \"0\", the only level of a plan",
                "'" + name + "'");
     }
     return found_;
@@ -96,11 +115,11 @@ class Reader {
         found_.expanded = !value.items.empty();  // all that the kernel has are expanded, or none
       } else if (name == "outChanFlattenDims" && value.kind == Json::Kind::kArray) {
         if (!value.items.empty())
-          refuse(where_, "outChanFlattenDims to be [], as in all plans", "more");
+          cannotMeet(where_, "outChanFlattenDims of [], as in all plans", "more");
       } else if (name == "combineConvGroupsFactor" && value.kind == Json::Kind::kArray) {
         for (const Json& factor : value.items)
           if (count(name, factor) != 1)
-            refuse(where_, "combineConvGroupsFactor to be [1], as in all plans", "more");
+            cannotMeet(where_, "combineConvGroupsFactor of [1], as in all plans", "more");
       } else {
         refuse(where_,
                "swapOperands: true or false, or the lists expandDims, outChanFlattenDims or "
@@ -115,9 +134,9 @@ class Reader {
       if (name == "convGroupSplit")
         found_.group_split = count(name, value);
       else if (name == "batchSplit")
-        multiplyRows(count(name, value));
+        multiplyRows(found_.batch_split = count(name, value));
       else if (name == "fieldSplit")
-        for (const auto& [dim, part] : object(name, value)) multiplyRows(count(name, part));
+        for (const auto& [axis, part] : object(name, value)) field(axis, count(name, part));
       else if (name == "kernelSplit")
         kernel(value);
       else if (name == "inChanSplit")
@@ -131,19 +150,27 @@ class Reader {
                "'" + name + "'");
     }
     if (found_.in_serial > 1 && found_.out_serial > 1)
-      refuse(where_, "serial slices of input or of output channels", "slices of both");
+      cannotMeet(where_, "serial slices of input or of output channels", "slices of both");
+  }
+
+  void field(const std::string& axis, std::uint64_t parts) {
+    const auto index = indexOf(axis);
+    if (!index) refuse(where_, "fieldSplit of axes \"0\", \"1\" and so on", "'" + axis + "'");
+    if (found_.field_split.size() <= *index) found_.field_split.resize(*index + 1);
+    found_.field_split[*index] = parts;
+    multiplyRows(parts);
   }
 
   void multiplyRows(std::uint64_t by) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 24;
     found_.rows_multiple = std::max<std::uint64_t>(found_.rows_multiple, 1) * by;
-    if (found_.rows_multiple > kMost) refuse(where_, "fewer parts than tiles", "more");
+    if (found_.rows_multiple > kMost) cannotMeet(where_, "fewer parts than tiles", "more");
   }
 
   void kernel(const Json& json) {
     for (const auto& [dim, part] : object("kernelSplit", json))
       if (count("kernelSplit", part) != 1)
-        refuse(where_, "kernelSplit of 1: a kernel is on each tile as a whole", "more");
+        cannotMeet(where_, "kernelSplit of 1: a kernel is on each tile as a whole", "more");
   }
 
   void split(const std::string& name, const Json& json, std::uint64_t& parallel,

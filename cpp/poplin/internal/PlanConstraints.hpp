@@ -16,9 +16,9 @@ namespace poplin {
 /// batchSplit and fieldSplit together divide the rows: a plan splits them into a multiple of their
 /// product. A number of input or output channels alone is its parallel split.
 ///
-/// Throws poplar::invalid_option for other text, and for constraints that no plan of the model can
-/// meet: splits of the kernel, parts of it as channels, levels other than "0". Whether a product
-/// can meet the rest is known when it is planned.
+/// Throws poplar::invalid_option for other text, and plan::no_plan for constraints that no plan of
+/// the model can meet: splits of the kernel, parts of it as channels, levels other than "0".
+/// Whether a product can meet the rest is known when it is planned.
 plan::Constraints readConstraints(const char* where, const std::string& json);
 
 }  // namespace poplin

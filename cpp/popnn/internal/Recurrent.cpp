@@ -2,7 +2,9 @@
 
 #include "poplar/exceptions.hpp"
 #include "poplin/MatMul.hpp"
+#include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Fused.hpp"
+#include "popops/ElementWise.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popnn::internal {
@@ -59,6 +61,15 @@ pe::Any slopeTimes(NonLinearityType type, const pe::Any& result, const pe::Any& 
     default:
       return pe::Any(pe::Select(grad * pe::Const(0.2f), zero, result > zero && result < one));
   }
+}
+
+Tensor gradientFromResult(poplar::Graph& graph, NonLinearityType type, const Tensor& result,
+                          const Tensor& grad, poplar::program::Sequence& prog,
+                          const poplar::DebugContext& debugContext) {
+  if (type != NonLinearityType::HARD_SIGMOID)
+    return nonLinearityInputGradient(graph, type, result, grad, prog, debugContext);
+  const pe::Any slope = slopeTimes(type, pe::Any(pe::_1), pe::Any(pe::_2));
+  return popops::map(graph, slope, {result, grad}, prog, debugContext);
 }
 
 int kernelActivation(NonLinearityType type) {

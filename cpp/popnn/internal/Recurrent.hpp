@@ -27,6 +27,13 @@ popops::expr::Any activated(NonLinearityType type, const popops::expr::Any& x);
 popops::expr::Any slopeTimes(NonLinearityType type, const popops::expr::Any& result,
                              const popops::expr::Any& grad);
 
+/// The gradient of an activation from its result, which for HARD_SIGMOID is not what
+/// nonLinearityInputGradient takes.
+poplar::Tensor gradientFromResult(poplar::Graph& graph, NonLinearityType type,
+                                  const poplar::Tensor& result, const poplar::Tensor& grad,
+                                  poplar::program::Sequence& prog,
+                                  const poplar::DebugContext& debugContext);
+
 /// An activation as kernels of recurrent layers number it, or -1 where they do not know it.
 int kernelActivation(NonLinearityType type);
 

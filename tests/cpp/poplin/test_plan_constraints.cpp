@@ -6,6 +6,7 @@
 
 #include "Check.hpp"
 #include "OnDevice.hpp"
+#include "poplin/Convolution.hpp"
 #include "poplin/MatMul.hpp"
 #include "poplin/internal/Plan.hpp"
 #include "poplin/internal/PlanConstraints.hpp"
@@ -166,7 +167,8 @@ TEST(bad_constraints_are_refused_with_what_they_need) {
       {R"({"0": {"partitions": {}}})", "transform or partition"},
       {R"({"0": {"transform": {"swapOperands": 1}}})", "true or false"},
       {R"({"0": {"transform": {"combineConvGroupsFactor": [2]}}})", "[1]"},
-      {R"({"0": {"transform": {"outChanFlattenDims": [0]}}})", "outChanFlattenDims to be []"},
+      {R"({"0": {"transform": {"outChanFlattenDims": [0]}}})", "outChanFlattenDims of []"},
+      {R"({"0": {"partition": {"fieldSplit": {"x": 2}}}})", "axes"},
       {R"({"0": {"partition": {"kernelSplit": {"0": 3}}}})", "kernelSplit of 1"},
       {R"({"0": {"partition": {"inChanSplit": {"serially": 3}}}})", "parallel or serial"},
       {R"({"0": {"partition": {"inChanSplit": {"serial": 2}, "outChanSplit": {"serial": 2}}}})",
@@ -175,6 +177,58 @@ TEST(bad_constraints_are_refused_with_what_they_need) {
        "fewer parts than tiles"},
   };
   for (const auto& [json, text] : cases) CHECK_THROWS(readConstraints("matMul", json), text);
+}
+
+TEST(parts_of_a_convolution_are_at_most_its_batch_its_field_and_its_channels) {
+  const poplin::ConvParams params(FLOAT, 32, {32, 32}, {6, 6}, 16, 16, 1);  // fields of 27 x 27
+  const auto isPlanned = [&](const std::string& partition, const poplin::ConvParams& of) {
+    OnDevice d;
+    const std::string json = R"({"method": "HMAC", "0": {"partition": )" + partition + "}}";
+    try {
+      poplin::createWeights(d.graph, of, "weights", {{"planConstraints", json}});
+      return true;
+    } catch (const poputil::poplibs_error& error) {
+      CHECK(std::string(error.what()).find("a batch of") != std::string::npos);
+      return false;
+    }
+  };
+  CHECK(isPlanned(R"({"batchSplit": 32})", params));
+  CHECK(!isPlanned(R"({"batchSplit": 33})", params));
+  CHECK(!isPlanned(R"({"batchSplit": 256})", params));
+  CHECK(isPlanned(R"({"fieldSplit": {"0": 27, "1": 9}})", params));
+  CHECK(!isPlanned(R"({"fieldSplit": {"0": 28}})", params));
+  CHECK(!isPlanned(R"({"fieldSplit": {"2": 2}})", params));
+  CHECK(isPlanned(R"({"outChanSplit": {"parallel": 8, "serial": 2}})", params));
+  CHECK(!isPlanned(R"({"outChanSplit": {"parallel": 16, "serial": 16}})", params));
+  // With kernels of one element, batch and field are one dimension.
+  const poplin::ConvParams pointwise(FLOAT, 2, {32, 32}, {1, 1}, 16, 16, 1);
+  CHECK(isPlanned(R"({"batchSplit": 64})", pointwise));
+}
+
+TEST(a_method_that_is_asked_for_is_planned_where_others_are_faster) {
+  for (const std::string method : {"SLIC", "VMAC"}) {
+    for (const std::size_t groups : {1, 2}) {
+      OnDevice d;
+      const poplin::ConvParams params(HALF, 1, {1, 1}, {1, 1}, 1, 1, groups);
+      const poplar::OptionFlags options{{"planConstraints", R"({"method": ")" + method + "\"}"}};
+      std::ostringstream report;
+      poplin::reportPlanInfo(report, d.graph, params, options);
+      CHECK(report.str().find(method) != std::string::npos);
+    }
+  }
+}
+
+TEST(constraints_that_no_plan_of_the_model_meets_are_errors_of_poplibs) {
+  for (const char* json : {R"({"3": {}})", R"({"0": {"transform": {"outChanFlattenDims": [0]}}})",
+                           R"({"0": {"partition": {"kernelSplit": {"0": 2}}}})"}) {
+    bool thrown = false;
+    try {
+      readConstraints("convolution", json);
+    } catch (const poputil::poplibs_error&) {
+      thrown = true;
+    }
+    CHECK(thrown);
+  }
 }
 
 TEST(constraints_change_the_plan_and_not_the_numbers) {

@@ -159,7 +159,8 @@ TEST(non_linearities_and_their_gradients_agree) {
     auto y1 = popnn::nonLinearity(d.graph, type, d.input(FLOAT, {x.size()}, high), d.prog);
     auto ones = d.input(FLOAT, {x.size()}, std::vector<float>(x.size(), 1.0f));
     const bool from_input = type == NonLinearityType::GELU || type == NonLinearityType::GELU_ERF ||
-                            type == NonLinearityType::SWISH;
+                            type == NonLinearityType::SWISH ||
+                            type == NonLinearityType::HARD_SIGMOID;
     auto g = popnn::nonLinearityInputGradient(d.graph, type, from_input ? at : y, ones, d.prog);
     const Run run(d, {g, y0, y1});
     const auto slope = run.get<float>(0);
@@ -171,6 +172,44 @@ TEST(non_linearities_and_their_gradients_agree) {
   OnDevice d;
   CHECK_THROWS(popnn::nonLinearity(d.graph, static_cast<NonLinearityType>(99), d.iota({3}), d.prog),
                "NonLinearityType");
+}
+
+TEST(gelu_and_its_gradient_keep_their_digits_far_below_zero) {
+  using popnn::NonLinearityType;
+  const auto x = ramp(60, -9.0f, 0.1f);
+  OnDevice d;
+  const auto at = d.input(FLOAT, {x.size()}, x);
+  const auto ones = d.input(FLOAT, {x.size()}, std::vector<float>(x.size(), 1.0f));
+  const auto halves = popops::cast(d.graph, at, poplar::HALF, d.prog);
+  const auto rounded = popnn::nonLinearity(d.graph, NonLinearityType::GELU, halves, d.prog);
+  const Run run(
+      d, {popnn::nonLinearity(d.graph, NonLinearityType::GELU, at, d.prog),
+          popnn::nonLinearityInputGradient(d.graph, NonLinearityType::GELU, at, ones, d.prog),
+          popops::cast(d.graph, halves, FLOAT, d.prog),
+          popops::cast(d.graph, rounded, FLOAT, d.prog)});
+  const auto u = [](double v) { return 0.7978845608028654 * (v + 0.044715 * v * v * v); };
+  const auto gelu = [&](double v) { return v / (1 + std::exp(-2 * u(v))); };
+  const auto y = run.get<float>(0), slope = run.get<float>(1), h = run.get<float>(2),
+             of_h = run.get<float>(3);
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const double v = x[k], s = 1 / (1 + std::exp(-2 * u(v)));
+    const double expected = s + 2 * v * s * (1 - s) * 0.7978845608028654 * (1 + 0.134145 * v * v);
+    CHECK_NEAR(y[k], gelu(v), 1e-4 * std::abs(gelu(v)));
+    CHECK_NEAR(slope[k], expected, 1e-4 * std::abs(expected));
+    CHECK_NEAR(of_h[k], gelu(h[k]), 3e-8 + 5e-4 * std::abs(gelu(h[k])));  // rounded once
+  }
+}
+
+TEST(the_gradient_of_a_hard_sigmoid_is_by_its_argument) {
+  using popnn::NonLinearityType;
+  const std::vector<float> x{-3, -2.501f, -2.5f, -1, 0, 1, 2.5f, 2.501f, 3};
+  OnDevice d;
+  const auto g = popnn::nonLinearityInputGradient(
+      d.graph, NonLinearityType::HARD_SIGMOID, d.input(FLOAT, {9}, x),
+      d.input(FLOAT, {9}, std::vector<float>(9, 2.0f)), d.prog);
+  const auto slope = Run(d, {g}).get<float>(0);
+  for (std::size_t k = 0; k < x.size(); ++k)
+    CHECK_EQ(slope[k], std::abs(x[k]) <= 2.5f ? 2 * 0.2f : 0.0f);
 }
 
 TEST(vertex_cycles_meet_the_measured_points) {

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <popfloat/experimental/CastToGfloat.hpp>
 #include <popfloat/experimental/codelets.hpp>
 #include <popops/Cast.hpp>
 #include <random>
+#include <string>
 
 #include "Check.hpp"
 #include "Fixture.hpp"
@@ -179,6 +183,42 @@ TEST(halves_are_cast_in_place_and_shorts_come_back) {
   // Halfway cases go to the even neighbour, and what is too large to the largest value.
   CHECK(f.run(to_short.castGfloatToNative(f.graph, packed, f.prog)) ==
         (std::vector<float>{1, 1.125f, -3, 63488}));
+}
+
+TEST(formats_with_more_exponents_than_floats_have_their_rounding_and_the_limits_of_floats) {
+  const GfloatCast::FormatConfig config(10, 15, 15, true, true);
+  CHECK(config.getCalculationType() == FLOAT);
+  CHECK(config.getFormatType() == FormatType::QUANTISED_FP32);
+  Fixture f;
+  const float largest = std::ldexp(2.0f - std::ldexp(1.0f, -10), 127);
+  const Tensor in =
+      f.constant<float>({4}, {1 + std::ldexp(1.0f, -10) * 1.25f, 3e30f, largest, -1e-9f});
+  GfloatCast cast(config, {RoundType::RZ, 23, FLOAT}, true, SpecType::AUTO, SpecType::AUTO);
+  cast.createCastOpParamsTensor(f.graph, f.prog);
+  const auto got = f.run(cast.castNativeToGfloat(f.graph, in, f.prog));
+  CHECK_EQ(got[0], 1 + std::ldexp(1.0f, -10));
+  CHECK(got[1] <= 3e30f && got[1] > 2.99e30f);
+  CHECK_EQ(got[2], largest);
+  CHECK_EQ(got[3], -0.0f);  // below the least subnormal value, 2^-24
+  CHECK_THROWS(GfloatCast::FormatConfig(10, 16, 15, true, true), "15 of the exponent");
+  CHECK_THROWS(GfloatCast::FormatConfig(10, 9, 15, true, true, FLOAT), "8 of the exponent");
+}
+
+TEST(casts_to_gfloats_are_in_the_records_of_debug_info) {
+  const std::string path = "popfloat_records.json";
+  DebugInfo::initializeStreamer(path, DebugSerializationFormat::JSON);
+  Fixture f;
+  GfloatCast cast =
+      Small{3, 4, 7, true, false}.cast(RoundType::RZ, true, SpecType::FP32, SpecType::FP32);
+  cast.createCastOpParamsTensor(f.graph, f.prog);
+  const Tensor out = cast.castNativeToGfloat(f.graph, f.constant<float>({1}, {1}), f.prog);
+  cast.castGfloatToNative(f.graph, out, f.prog);
+  DebugInfo::closeStreamer();
+  std::ifstream file(path);
+  const std::string records((std::istreambuf_iterator<char>(file)), {});
+  std::remove(path.c_str());
+  for (const char* name : {"createCastOpParamsTensor", "castNativeToGfloat", "castGfloatToNative"})
+    CHECK(records.find("\"" + std::string(name) + "\"") != std::string::npos);
 }
 
 TEST(gfloat_casts_join_compute_sets_and_share_parameters) {

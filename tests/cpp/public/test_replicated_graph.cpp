@@ -64,6 +64,21 @@ TEST(a_part_has_its_share_of_the_tiles) {
   CHECK_THROWS(p.graph.addRemoteBuffer("b", FLOAT, 1), "createReplicatedGraph did not make");
 }
 
+TEST(the_clone_of_a_tensor_of_the_parts_is_one_of_the_parts_whichever_graph_makes_it) {
+  Parts p;
+  const Tensor x = p.variable("x");
+  for (const auto method : {TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES,
+                            TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES}) {
+    const Tensor copy = p.top.clone(HALF, x.slice(1, 4), "copy", method);
+    const Tensor all = p.top.getNonReplicatedTensor(copy);
+    CHECK(all.shape() == (std::vector<std::size_t>{kParts, 3}));
+    CHECK(p.top.getTileMapping(all) ==
+          p.top.getTileMapping(p.top.getNonReplicatedTensor(x.slice(1, 4))));
+  }
+  const Tensor top = p.top.addVariable(FLOAT, {kElements}, VariableMappingMethod::LINEAR, "top");
+  CHECK_EQ(p.top.getNonReplicatedTensor(p.top.clone(top)).dim(0), 1u);
+}
+
 TEST(programs_run_in_all_parts) {
   Parts p;
   const Tensor x = p.variable("x");
