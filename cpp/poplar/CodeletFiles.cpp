@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <istream>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -50,9 +51,10 @@ VertexStore& storeOf(GraphImpl& impl) {
 /// where it is for another version or processor, the sources are compiled.
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
   using namespace ipujax::engine;  // NOLINT: of this function
-  const CodeletArchive archive = readArchive(readFile(path), path);
-  const auto trusted = CodeletStore::open();
-  if (trusted && trusted->trusts(path)) {
+  const auto store = CodeletStore::open();
+  const auto trusted = store ? store->trusted(path) : std::nullopt;
+  const CodeletArchive archive = readArchive(readFile(trusted.value_or(path)), path);
+  if (trusted) {
     for (const ArchivedLibrary& library : archive.libraries)
       if (isLibraryKey(library.key)) CodeletLibrary::adopt(library.key, library.code);
   }
