@@ -13,6 +13,7 @@
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/internal/Held.hpp"
 
 // The part of Graph that loads codelets.
 namespace poplar {
@@ -150,7 +151,8 @@ bool Graph::addCodelets(std::initializer_list<StringRef> sources, StringRef comp
 bool Graph::hasCodelet(StringRef codeletName) const {
   const std::string type = ipujax::engine::normaliseTypeName(codeletName);
   std::size_t file = 0;
-  return (impl_->vertices && impl_->vertices->findClass(type, file)) ||
+  return (internal::held(impl_, "Graph").vertices &&
+          internal::held(impl_, "Graph").vertices->findClass(type, file)) ||
          ipujax::engine::libraryCodelets(type);
 }
 

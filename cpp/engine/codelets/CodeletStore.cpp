@@ -109,7 +109,8 @@ void removeAbandoned(const fs::path& folder) {
 
 std::string readFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) {
+  std::error_code none;
+  if (!in || fs::is_directory(path, none)) {
     throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
                           path.string() + ". Check the path.");
   }
