@@ -48,10 +48,14 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
     if (progressCallBack) progressCallBack(1, 1);
     return Executable(std::move(image));
   } catch (const ipujax::engine::ImageError& e) {  // what it was made of is not as it must be
+    const std::string what = e.what();
+    const std::size_t begin = what.find(": ");
     throw graph_program_compilation_error(
-        std::string("[compileGraph] needs programs of tensors of this graph, which write to no "
-                    "constant, and to no element twice; got: ") +
-        e.what());
+        "[compileGraph] needs programs of tensors of this graph, of at most 2^31 - 1 elements, "
+        "which "
+        "write to no constant, and to no element twice; got one where " +
+        what.substr(begin == std::string::npos ? 0 : begin + 2, what.rfind(". ") - begin - 2) +
+        ". Correct the tensors of its copies and vertices.");
   }
 }
 

@@ -124,7 +124,9 @@ TEST(devices_of_another_size_are_refused) {
   OnDevice d;
   Engine engine(d.graph, d.prog);
   CHECK_THROWS(engine.load(Device::createCPUDevice()), "needs a device of the graph's target");
-  engine.load(Device(d.graph.getTarget()));
+  Device device(d.graph.getTarget());
+  const Device moved = std::move(device);
+  engine.load(device);
 }
 
 TEST(folders_are_no_codelets) {
