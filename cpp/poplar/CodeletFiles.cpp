@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <istream>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/internal/Held.hpp"
 
 // The part of Graph that loads codelets.
 namespace poplar {
@@ -50,9 +52,10 @@ VertexStore& storeOf(GraphImpl& impl) {
 /// where it is for another version or processor, the sources are compiled.
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
   using namespace ipujax::engine;  // NOLINT: of this function
-  const CodeletArchive archive = readArchive(readFile(path), path);
-  const auto trusted = CodeletStore::open();
-  if (trusted && trusted->trusts(path)) {
+  const auto store = CodeletStore::open();
+  const auto trusted = store ? store->trusted(path) : std::nullopt;
+  const CodeletArchive archive = readArchive(readFile(trusted.value_or(path)), path);
+  if (trusted) {
     for (const ArchivedLibrary& library : archive.libraries)
       if (isLibraryKey(library.key)) CodeletLibrary::adopt(library.key, library.code);
   }
@@ -148,7 +151,8 @@ bool Graph::addCodelets(std::initializer_list<StringRef> sources, StringRef comp
 bool Graph::hasCodelet(StringRef codeletName) const {
   const std::string type = ipujax::engine::normaliseTypeName(codeletName);
   std::size_t file = 0;
-  return (impl_->vertices && impl_->vertices->findClass(type, file)) ||
+  return (internal::held(impl_, "Graph").vertices &&
+          internal::held(impl_, "Graph").vertices->findClass(type, file)) ||
          ipujax::engine::libraryCodelets(type);
 }
 

@@ -5,6 +5,7 @@
 #include "engine/Half.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/internal/Held.hpp"
 
 // The part of Graph that is about values of the host: constants and initial values.
 namespace poplar {
@@ -77,7 +78,7 @@ Tensor Graph::addConstantFrom(Type host, const void* values, std::size_t n, Type
                               ArrayRef<std::size_t> shape, const DebugContext& debugContext) {
   Tensor t = addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
   setInitialFrom(host, values, n, t);
-  impl_->variables[t.view()->variable].is_constant = true;
+  internal::held(impl_, "Graph").variables[t.view()->variable].is_constant = true;
   return t;
 }
 
@@ -106,8 +107,11 @@ void Graph::setInitialFrom(Type host, const void* values, std::size_t n, const T
                                 " initial values for shape " + t.shapeToString() + "; got " +
                                 std::to_string(n) + ". Pass one value, or one for each element.");
   }
+  if (values == nullptr && n > 0)
+    throw tensor_creation_error("[Graph] needs initial values for shape " + t.shapeToString() +
+                                "; got a null pointer. Pass the address of the first value.");
   const auto stored = [&](std::uint32_t id) -> auto& {
-    auto& variable = impl_->variables[id];
+    auto& variable = internal::held(impl_, "Graph").variables[id];
     if (variable.values.empty()) variable.values.resize(variable.elements * sizeOf(variable.type));
     return variable;
   };
@@ -138,7 +142,7 @@ bool Graph::readConstant(Type host, void* values, const Tensor& t) const {
   bool known = true;
   std::size_t i = 0;
   forEachRun(*t.view(), [&](std::uint32_t id, std::int64_t begin, std::size_t length) {
-    const auto& variable = impl_->variables[id];
+    const auto& variable = internal::held(impl_, "Graph").variables[id];
     known = known && variable.is_constant;
     for (std::size_t k = 0; known && k < length; ++k, ++i) {
       const auto v = readHost(Type(t.view()->type), variable.values.data(),

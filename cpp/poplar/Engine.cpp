@@ -17,6 +17,7 @@
 #include "poplar/internal/EngineProfile.hpp"
 #include "poplar/internal/EngineStreams.hpp"
 #include "poplar/internal/GraphProfile.hpp"
+#include "poplar/internal/Held.hpp"
 #include "poplar/internal/JsonOptions.hpp"
 #include "poplar/internal/StreamNames.hpp"
 
@@ -25,7 +26,9 @@ namespace poplar {
 using ipujax::engine::Image;
 struct Engine::Impl {
   explicit Impl(const Executable& exe)
-      : image(exe.image()), streams(image), session(image, memories(image->signature)) {}
+      : image((internal::held(exe.image(), "Executable"), exe.image())),
+        streams(image),
+        session(image, memories(image->signature)) {}
 
   using Memories = std::vector<std::shared_ptr<ipujax::engine::DeviceMemory>>;
   static Memories memories(const ipujax::engine::Signature& signature) {
@@ -56,8 +59,8 @@ struct Engine::Impl {
     const std::int32_t selector = selectorOf(name);
     const void* const inputs[] = {&selector};
     const ipujax::engine::Arrays arrays{inputs, {}};
-    streams.begin(threads_for_callbacks);
     const Running running(runs);
+    streams.begin(threads_for_callbacks);
     try {
       if (replica) {
         session.runOne(*replica, arrays, &streams);
@@ -74,7 +77,12 @@ struct Engine::Impl {
 
   /// Says that a run is in progress while it lives.
   struct Running {
-    explicit Running(std::atomic<bool>& flag) : flag(flag) { flag = true; }
+    explicit Running(std::atomic<bool>& flag) : flag(flag) {
+      if (flag.exchange(true))
+        throw poplar_error(
+            "[Engine] needs the program that runs to end first; got a call of its callback or of "
+            "another thread. Call the engine after run().");
+    }
     ~Running() { flag = false; }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
@@ -197,14 +205,21 @@ RuntimeOptions::RuntimeOptions(const OptionFlags& options)
   internal::checkRuntimeOptions(options_);
 }
 
-void Engine::prepare(const Device&) {}
+void Engine::prepare(const Device& device) {
+  const Target& target = device.getTarget();
+  const unsigned tiles = target.getNumIPUs() * target.getTilesPerIPU();
+  if (tiles != internal::held(impl_, "Engine").numTiles())
+    throw poplar_error("[Engine::load] needs a device of the graph's target, with " +
+                       std::to_string(impl_->numTiles()) + " tiles; got one with " +
+                       std::to_string(tiles) + ". Make both for one target.");
+}
 void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(device); }
 void Engine::stop() {
-  if (impl_->runs) impl_->session.cancel();
+  if (internal::held(impl_, "Engine").runs) internal::held(impl_, "Engine").session.cancel();
 }
 void Engine::deploy() {
-  impl_->enter("load");
-  impl_->loaded = true;
+  internal::held(impl_, "Engine").enter("load");
+  internal::held(impl_, "Engine").loaded = true;
 }
 void Engine::load(const Device& device) {
   prepare(device);
@@ -212,7 +227,7 @@ void Engine::load(const Device& device) {
 }
 
 void Engine::run(unsigned prog, const std::string& debugName) {
-  runWith(prog, debugName, impl_->run_options);
+  runWith(prog, debugName, internal::held(impl_, "Engine").run_options);
 }
 
 void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions& options) {
@@ -220,101 +235,111 @@ void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptio
 }
 
 void Engine::runWith(unsigned prog, const std::string& debugName, const OptionFlags& options) {
-  if (!impl_->loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
+  if (!internal::held(impl_, "Engine").loaded)
+    throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
   const std::string entry = std::to_string(prog);
-  impl_->throwSimulatedError();
-  impl_->enter(entry, {}, internal::threadsForCallbacks(impl_->options, options));
-  const auto trips = impl_->session.tripMeans();
-  impl_->log.add(debugName.empty() ? "program " + entry : debugName, entry,
-                 internal::costOfEntry(*impl_->image, entry, trips));
-  if (impl_->reports_each_run) impl_->writeReport();
+  internal::held(impl_, "Engine").throwSimulatedError();
+  internal::held(impl_, "Engine")
+      .enter(entry, {},
+             internal::threadsForCallbacks(internal::held(impl_, "Engine").options, options));
+  const auto trips = internal::held(impl_, "Engine").session.tripMeans();
+  internal::held(impl_, "Engine")
+      .log.add(debugName.empty() ? "program " + entry : debugName, entry,
+               internal::costOfEntry(*internal::held(impl_, "Engine").image, entry, trips));
+  if (internal::held(impl_, "Engine").reports_each_run)
+    internal::held(impl_, "Engine").writeReport();
 }
 
 void Engine::connectStream(StringRef handle, void* begin) {
   connectStream(handle, begin,
-                static_cast<std::byte*>(begin) + impl_->streams.bytesOf(std::string(handle)));
+                static_cast<std::byte*>(begin) +
+                    internal::held(impl_, "Engine").streams.bytesOf(std::string(handle)));
 }
 
 void Engine::connectStream(StringRef handle, void* begin, void* end) {
-  impl_->streams.connect(std::string(handle), begin, end);
+  internal::held(impl_, "Engine").streams.connect(std::string(handle), begin, end);
 }
 
 void Engine::connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
-  impl_->streams.connect(std::string(handle), callback);
+  internal::held(impl_, "Engine").streams.connect(std::string(handle), callback);
 }
 
 void Engine::connectStreamToCallback(StringRef handle, unsigned index,
                                      StreamCallbackHandle callback) {
-  impl_->streams.connectLane(std::string(handle), index, std::move(callback));
+  internal::held(impl_, "Engine")
+      .streams.connectLane(std::string(handle), index, std::move(callback));
 }
 
 void Engine::connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback) {
-  impl_->streams.connectFunction(std::string(handle), index, callback);
+  internal::held(impl_, "Engine").streams.connectFunction(std::string(handle), index, callback);
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) {
   // The stream only reads from it.
   const std::string stream = "write:" + std::string(handle);
   connectStream(stream, const_cast<void*>(buf), const_cast<void*>(bufEnd));  // NOLINT
-  impl_->enter(stream);
+  internal::held(impl_, "Engine").enter(stream);
 }
 
 void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
   const std::string stream = "read:" + std::string(handle);
   connectStream(stream, buf, bufEnd);
-  impl_->enter(stream);
+  internal::held(impl_, "Engine").enter(stream);
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf) {
-  const std::uint64_t bytes = impl_->streams.bytesOf("write:" + std::string(handle));
+  const std::uint64_t bytes =
+      internal::held(impl_, "Engine").streams.bytesOf("write:" + std::string(handle));
   writeTensor(handle, buf, static_cast<const std::byte*>(buf) + bytes);
 }
 
 void Engine::readTensor(StringRef handle, void* buf) {
-  const std::uint64_t bytes = impl_->streams.bytesOf("read:" + std::string(handle));
+  const std::uint64_t bytes =
+      internal::held(impl_, "Engine").streams.bytesOf("read:" + std::string(handle));
   readTensor(handle, buf, static_cast<std::byte*>(buf) + bytes);
 }
 
 void Engine::writeTensor(StringRef handle, const QuarterMetadata& metadata, const void* buf,
                          const void* bufEnd) {
   const std::uint8_t bits = metadata.getBinary();
-  const std::vector<std::uint8_t> all(impl_->image->signature.num_replicas, bits);
+  const std::vector<std::uint8_t> all(internal::held(impl_, "Engine").image->signature.num_replicas,
+                                      bits);
   writeTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
   writeTensor(handle, buf, bufEnd);
 }
 
 void Engine::readTensor(StringRef handle, QuarterMetadata& metadata, void* buf, void* bufEnd) {
-  std::vector<std::uint8_t> all(impl_->image->signature.num_replicas);
+  std::vector<std::uint8_t> all(internal::held(impl_, "Engine").image->signature.num_replicas);
   readTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
   metadata = QuarterMetadata(all[0]);
   readTensor(handle, buf, bufEnd);
 }
 
-OptionFlags Engine::getEngineOptions() const { return impl_->options; }
+OptionFlags Engine::getEngineOptions() const { return internal::held(impl_, "Engine").options; }
 
 void Engine::insertSimulatedError(ErrorCode error, const ErrorLocation& location) {
-  if (location.getTile() >= impl_->numTiles())
+  if (location.getTile() >= internal::held(impl_, "Engine").numTiles())
     throw poplar_error("[Engine::insertSimulatedError] needs a tile below " +
-                       std::to_string(impl_->numTiles()) + "; got " +
+                       std::to_string(internal::held(impl_, "Engine").numTiles()) + "; got " +
                        std::to_string(location.getTile()) + ". Use a tile of the program.");
-  if (error != ErrorCode::NONE) impl_->simulated_errors[location] = error;
+  if (error != ErrorCode::NONE) internal::held(impl_, "Engine").simulated_errors[location] = error;
 }
 void Engine::eraseSimulatedError(const ErrorLocation& location) {
-  impl_->simulated_errors.erase(location);
+  internal::held(impl_, "Engine").simulated_errors.erase(location);
 }
-void Engine::clearSimulatedErrors() { impl_->simulated_errors.clear(); }
+void Engine::clearSimulatedErrors() { internal::held(impl_, "Engine").simulated_errors.clear(); }
 
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(unsigned prog,
                                                               unsigned replicaIndex) const {
-  impl_->selectorOf(std::to_string(prog));  // before its tiles are counted
+  internal::held(impl_, "Engine").selectorOf(std::to_string(prog));  // before its tiles are counted
   std::vector<ErrorLocation> locations;
-  const unsigned tiles = impl_->image->num_tiles;
+  const unsigned tiles = internal::held(impl_, "Engine").image->num_tiles;
   for (unsigned tile = 0; tile < tiles; ++tile) locations.emplace_back(replicaIndex * tiles + tile);
   return locations;
 }
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeSet,
                                                               unsigned replicaIndex) const {
-  const Image& image = *impl_->image;
+  const Image& image = *internal::held(impl_, "Engine").image;
   std::set<std::int64_t> tiles;
   for (const auto& step : image.steps) {
     if (step.debug >= image.debug.size() || computeSet != image.debug[step.debug].name) continue;
@@ -333,24 +358,30 @@ std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeS
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                                 unsigned replicationIndex) {
-  impl_->copyEntry("to_remote:", handle,
-                   const_cast<void*>(src),  // NOLINT: the stream only reads from it
-                   repeatIndex, replicationIndex);
+  internal::held(impl_, "Engine")
+      .copyEntry("to_remote:", handle,
+                 const_cast<void*>(src),  // NOLINT: the stream only reads from it
+                 repeatIndex, replicationIndex);
 }
 
 void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                                   unsigned replicationIndex) {
-  impl_->copyEntry("from_remote:", handle, dst, repeatIndex, replicationIndex);
+  internal::held(impl_, "Engine")
+      .copyEntry("from_remote:", handle, dst, repeatIndex, replicationIndex);
 }
 
-std::vector<std::string> Engine::listStreams() const { return impl_->streams.handles(); }
-void Engine::setPrintStream(std::ostream& stream) { impl_->streams.printTo(stream); }
+std::vector<std::string> Engine::listStreams() const {
+  return internal::held(impl_, "Engine").streams.handles();
+}
+void Engine::setPrintStream(std::ostream& stream) {
+  internal::held(impl_, "Engine").streams.printTo(stream);
+}
 void Engine::serializeExecutable(std::ostream& out) const {
-  Executable(impl_->image).serialize(out);
+  Executable(internal::held(impl_, "Engine").image).serialize(out);
 }
 
 Engine::TimerTimePoint Engine::getTimeStamp() const {
-  return {std::chrono::steady_clock::now(), impl_->log.allCycles()};
+  return {std::chrono::steady_clock::now(), internal::held(impl_, "Engine").log.allCycles()};
 }
 
 std::string Engine::reportTiming(const TimerTimePoint& startPoint,
@@ -359,24 +390,32 @@ std::string Engine::reportTiming(const TimerTimePoint& startPoint,
   const double cycles = endPoint.cycles - startPoint.cycles;
   return "Host: " + std::to_string(host.count()) +
          " s; device: " + std::to_string(static_cast<std::uint64_t>(cycles)) + " cycles, " +
-         std::to_string(cycles / impl_->image->clock_hz) + " s";
+         std::to_string(cycles / internal::held(impl_, "Engine").image->clock_hz) + " s";
 }
 
-void Engine::reportIntervals(std::ostream& os) const { impl_->log.print(os); }
+void Engine::reportIntervals(std::ostream& os) const {
+  internal::held(impl_, "Engine").log.print(os);
+}
 
-const ProfileValue Engine::getGraphProfile() const { return internal::graphProfile(*impl_->image); }
+const ProfileValue Engine::getGraphProfile() const {
+  return internal::graphProfile(*internal::held(impl_, "Engine").image);
+}
 const ProfileValue Engine::getExecutionProfile() const {
-  return impl_->log.profile(impl_->image->clock_hz);
+  return internal::held(impl_, "Engine")
+      .log.profile(internal::held(impl_, "Engine").image->clock_hz);
 }
 const ProfileValue Engine::getProfile() const {
   return ProfileValue::Map{{"graphProfile", getGraphProfile()},
                            {"executionProfile", getExecutionProfile()}};
 }
-void Engine::resetExecutionProfile() { impl_->log.reset(); }
-void Engine::enableExecutionProfiling() { impl_->log.enable(true); }
-void Engine::disableExecutionProfiling() { impl_->log.enable(false); }
+void Engine::resetExecutionProfile() { internal::held(impl_, "Engine").log.reset(); }
+void Engine::enableExecutionProfiling() { internal::held(impl_, "Engine").log.enable(true); }
+void Engine::disableExecutionProfiling() { internal::held(impl_, "Engine").log.enable(false); }
 
-std::string Engine::reportBytes() const { return impl_->log.report(*impl_->image, impl_->options); }
+std::string Engine::reportBytes() const {
+  const Impl& impl = internal::held(impl_, "Engine");
+  return impl.log.report(*impl.image, impl.options);
+}
 
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const {
   poplar::printProfileSummary(os, getGraphProfile(), getExecutionProfile(), opt);

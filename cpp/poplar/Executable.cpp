@@ -8,13 +8,14 @@
 #include "engine/build/Build.hpp"
 #include "poplar/exceptions.hpp"
 #include "poplar/internal/EngineOptions.hpp"
+#include "poplar/internal/Held.hpp"
 
 namespace poplar {
 
 using ipujax::engine::Image;
 
 void Executable::serialize(std::ostream& out) const {
-  const std::string bytes = image_->serialise();
+  const std::string bytes = internal::held(image_, "Executable").serialise();
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!out)
     throw poplar_error(
@@ -40,10 +41,22 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
   for (const auto& program : progs) nodes.push_back(program::Sequence({program}).node());
   const std::string name = debugContext.getPathName();
   const bool traps = options.float_exceptions;
-  auto image = ipujax::engine::buildEntryPoints(graph.impl(), nodes, name.empty() ? "graph" : name,
-                                                {options.refuses_too_large, {traps, traps, traps}});
-  if (progressCallBack) progressCallBack(1, 1);
-  return Executable(std::move(image));
+  try {
+    auto image =
+        ipujax::engine::buildEntryPoints(graph.impl(), nodes, name.empty() ? "graph" : name,
+                                         {options.refuses_too_large, {traps, traps, traps}});
+    if (progressCallBack) progressCallBack(1, 1);
+    return Executable(std::move(image));
+  } catch (const ipujax::engine::ImageError& e) {  // what it was made of is not as it must be
+    const std::string what = e.what();
+    const std::size_t begin = what.find(": ");
+    throw graph_program_compilation_error(
+        "[compileGraph] needs programs of tensors of this graph, of at most 2^31 - 1 elements, "
+        "which "
+        "write to no constant, and to no element twice; got one where " +
+        what.substr(begin == std::string::npos ? 0 : begin + 2, what.rfind(". ") - begin - 2) +
+        ". Correct the tensors of its copies and vertices.");
+  }
 }
 
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, bool,

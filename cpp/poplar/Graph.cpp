@@ -5,6 +5,7 @@
 
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/TileRegions.hpp"
+#include "poplar/internal/Held.hpp"
 
 namespace poplar {
 namespace {
@@ -25,6 +26,13 @@ Target shareOf(const Target& target, unsigned r) {
   return target.withTiles(target.getNumIPUs() / r, target.getTilesPerIPU());
 }
 
+void needOwn(const GraphImpl& graph, const Tensor& t, const char* where) {
+  if (!t.valid() || t.graphImpl() != &graph)
+    throw poplar_error(std::string("[") + where + "] needs a tensor of this graph; got " +
+                       (t.valid() ? "one of another" : "an empty Tensor") +
+                       ". Make it with this graph.");
+}
+
 }  // namespace
 
 Graph::Graph() : Graph(Target()) {}
@@ -38,15 +46,17 @@ Graph::~Graph() = default;
 
 const Target& Graph::getTarget() const { return target_; }
 const std::vector<unsigned>& Graph::physicalTiles() const {
-  return tiles_.empty() ? impl_->all_tiles : tiles_;
+  return tiles_.empty() ? internal::held(impl_, "Graph").all_tiles : tiles_;
 }
 
 ipujax::engine::GraphImpl& Graph::impl() const {
-  impl_->parts = {parts_, first_tile_, part_tiles_};  // of what the caller adds
-  return *impl_;
+  internal::held(impl_, "Graph").parts = {parts_, first_tile_,
+                                          part_tiles_};  // of what the caller adds
+  return internal::held(impl_, "Graph");
 }
 
 void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
+  needOwn(impl(), t, "Graph::setTileMapping");
   const auto& tiles = physicalTiles();
   if (tileNum >= tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs a tile below " +
@@ -54,13 +64,14 @@ void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
                                ". Use a tile of the graph.");
   }
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
-    auto& map = impl_->variables[variable].map;
+    auto& map = internal::held(impl_, "Graph").variables[variable].map;
     map = withRegion(map, static_cast<std::uint64_t>(begin),
                      static_cast<std::uint64_t>(begin) + length, tiles[tileNum]);
   });
 }
 
 void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) {
+  needOwn(impl(), t, "Graph::setTileMapping");
   const auto& tiles = physicalTiles();
   if (mapping.size() > tiles.size()) {
     throw invalid_tile_mapping("[Graph::setTileMapping] needs at most " +
@@ -80,7 +91,7 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
     }
     std::ranges::sort(regions, {}, &TileMap::Region::begin);
     if (covered == t.numElements()) {
-      auto& map = impl_->variables[t.view()->variable].map;
+      auto& map = internal::held(impl_, "Graph").variables[t.view()->variable].map;
       map = withRegions(map, std::move(regions), first + covered);
       return;
     }
@@ -93,14 +104,10 @@ void Graph::setTileMapping(const Tensor& t, const TileToTensorMapping& mapping) 
 }
 
 Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComplete, bool) const {
-  if (!t.valid() || t.graphImpl() != impl_.get()) {
-    throw poplar_error("[Graph::getTileMapping] needs a tensor of this graph; got " +
-                       std::string(t.valid() ? "one of another" : "an empty Tensor") +
-                       ". Make it with this graph.");
-  }
-  impl_->finishParts();
+  needOwn(internal::held(impl_, "Graph"), t, "Graph::getTileMapping");
+  internal::held(impl_, "Graph").finishParts();
   const auto& tiles = physicalTiles();
-  std::vector<unsigned> virtual_tile(impl_->all_tiles.size(), ~0u);
+  std::vector<unsigned> virtual_tile(internal::held(impl_, "Graph").all_tiles.size(), ~0u);
   for (unsigned i = 0; i < tiles.size(); ++i) virtual_tile[tiles[i]] = i;
   TileToTensorMapping mapping(tiles.size());
   bool complete = true;
@@ -118,7 +125,7 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& t, bool* isComple
       intervals.back() = {intervals.back().begin(), position};
     };
     const auto from = static_cast<std::uint64_t>(begin);
-    impl_->variables[variable].map->forEachPart(from, from + length, add);
+    internal::held(impl_, "Graph").variables[variable].map->forEachPart(from, from + length, add);
   });
   if (isComplete) *isComplete = complete;
   return mapping;
@@ -189,8 +196,8 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
 }
 
 Function Graph::addFunction(const program::Program& program) {
-  impl_->functions.push_back(program.node());
-  return Function(static_cast<unsigned>(impl_->functions.size() - 1));
+  internal::held(impl_, "Graph").functions.push_back(program.node());
+  return Function(static_cast<unsigned>(internal::held(impl_, "Graph").functions.size() - 1));
 }
 
 Graph Graph::createReplicatedGraph(unsigned replicationFactor) {
@@ -273,10 +280,10 @@ Graph::operator ipujax::engine::GraphScope() const& { return {impl(), target_}; 
 
 Graph Graph::of(GraphImpl& impl) { return Graph(impl.shared_from_this(), Target(impl.system), {}); }
 
-Graph Graph::getTopLevelGraph() const { return of(*impl_); }
+Graph Graph::getTopLevelGraph() const { return of(internal::held(impl_, "Graph")); }
 
 Graph::Graph(const Target& target, replication_factor r) : Graph(shareOf(target, r)) {
-  impl_->replication_factor = r;
+  internal::held(impl_, "Graph").replication_factor = r;
 }
 Graph::Graph(const Device& device, replication_factor r) : Graph(device.getTarget(), r) {}
 Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
@@ -286,12 +293,14 @@ Graph::Graph(const Target& target, unsigned numIPUs, replication_factor r)
 Graph::Graph(const Device& device, unsigned numIPUs, replication_factor r)
     : Graph(device.getTarget(), numIPUs, r) {}
 
-unsigned Graph::getReplicationFactor() const { return impl_->replication_factor * parts_; }
+unsigned Graph::getReplicationFactor() const {
+  return internal::held(impl_, "Graph").replication_factor * parts_;
+}
 
 Tensor Graph::addReplicationIndexConstant(const DebugContext& debugContext) {
   Tensor index = addVariable(UNSIGNED_INT, {}, debugContext);
   getTopLevelGraph().setTileMapping(index, 0);
-  impl_->replication_indices.push_back(index);
+  internal::held(impl_, "Graph").replication_indices.push_back(index);
   return index;
 }
 
@@ -312,8 +321,8 @@ unsigned Graph::convertPhysicalTileToVirtualTile(unsigned physicalTileId) const 
 }
 
 unsigned Graph::convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const {
-  return convertPhysicalTileToVirtualTile(ipuId * impl_->system.machine.tiles_per_ipu +
-                                          physicalTileId);
+  return convertPhysicalTileToVirtualTile(
+      ipuId * internal::held(impl_, "Graph").system.machine.tiles_per_ipu + physicalTileId);
 }
 
 Tensor Graph::findUnbroadcastTensor(const Tensor& t) const {
@@ -363,7 +372,7 @@ bool Graph::isConstant(VariableRef var) const {
 
 Tensor Graph::getVariable(VariableRef var) const {
   isConstant(var);  // checks it
-  const auto& variable = impl_->variables[var.id];
+  const auto& variable = internal::held(impl_, "Graph").variables[var.id];
   return {impl_.get(),
           std::make_shared<const View>(wholeVariable(var.id, variable.type, {variable.elements}))};
 }

@@ -7,6 +7,7 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/MetadataCreation.hpp"
+#include "poplar/internal/Held.hpp"
 
 namespace poplar {
 
@@ -57,8 +58,9 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape,
                           VariableMappingMethod mapping, const DebugContext& debugContext) {
   Tensor t = addVariable(type, shape, debugContext);
   if (mapping == VariableMappingMethod::LINEAR) {
-    auto& variable = impl_->variables[t.view()->variable];
-    variable.map = impl_->linearMap(type.storage(), variable.elements, physicalTiles());
+    auto& variable = internal::held(impl_, "Graph").variables[t.view()->variable];
+    variable.map = internal::held(impl_, "Graph")
+                       .linearMap(type.storage(), variable.elements, physicalTiles());
   }
   return t;
 }
@@ -247,11 +249,13 @@ Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debug
   }
   const Type bytes(type.storage());
   Tensor result = addVariable(bytes, t.shape(), VariableMappingMethod::LINEAR, debugContext);
-  const auto* original = impl_->variableOfAll(*t.view());
-  const TileMapPtr map = original                 ? original->map
-                         : !t.view()->isStrided() ? mapOfElements(*impl_, *t.view())
-                                                  : nullptr;
-  if (map && map->complete) impl_->variables[result.view()->variable].map = map;
+  const auto* original = internal::held(impl_, "Graph").variableOfAll(*t.view());
+  const TileMapPtr map = original ? original->map
+                         : !t.view()->isStrided()
+                             ? mapOfElements(internal::held(impl_, "Graph"), *t.view())
+                             : nullptr;
+  if (map && map->complete)
+    internal::held(impl_, "Graph").variables[result.view()->variable].map = map;
   return likeType(*this, result, type, t, debugContext);
 }
 

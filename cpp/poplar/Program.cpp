@@ -32,8 +32,20 @@ void needScalar(const Tensor& tensor, const char* where) {
                        ". Compare or cast it.");
 }
 
+void needTensor(const Tensor& tensor, const char* where) {
+  if (!tensor.valid())
+    throw poplar_error(std::string("[") + where +
+                       "] needs a tensor of a graph; got an empty Tensor. Make it with "
+                       "addVariable.");
+}
+
 ProgramNodePtr streamNode(ProgramKind kind, const DataStream& stream, const Tensor& tensor,
                           const DebugContext& debug) {
+  needTensor(tensor, "Copy");
+  const auto& known = tensor.graphImpl()->streams;
+  if (stream.id() >= known.size() || known[stream.id()].handle != stream.handle())
+    throw poplar_error("[Copy] needs a stream and a tensor of one graph; got the stream '" +
+                       stream.handle() + "' of another. Make both with one graph.");
   if (stream.numElements() != tensor.numElements() ||
       stream.elementType() != tensor.elementType()) {
     throw poplar_error(
@@ -282,11 +294,12 @@ PrintTensor::PrintTensor(StringRef title, Tensor t, const DebugContext& debugCon
     : PrintTensor(title, std::move(t), PrintTensorFmt(), debugContext) {}
 
 PrintTensor::PrintTensor(Tensor t, const PrintTensorFmt& format, const DebugContext& debugContext)
-    : PrintTensor(t.getDebugStr(), t, format, debugContext) {}
+    : PrintTensor(t.valid() ? t.getDebugStr() : "", t, format, debugContext) {}
 
 PrintTensor::PrintTensor(StringRef title, Tensor t, const PrintTensorFmt& format,
                          const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kPrint, debugContext)) {
+  needTensor(t, "PrintTensor");
   node_->text = std::string(title);
   node_->view = t;
   node_->step.attributes
@@ -299,6 +312,7 @@ PrintTensor::PrintTensor(StringRef title, Tensor t, const PrintTensorFmt& format
 
 WriteUndef::WriteUndef(Tensor t, const DebugContext& debugContext)
     : Program(makeNode(ProgramKind::kUndefine, debugContext)) {
+  needTensor(t, "WriteUndef");
   node_->view = t;
 }
 

@@ -1,5 +1,6 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Graph.hpp"
+#include "poplar/internal/Held.hpp"
 #include "poplar/internal/StreamNames.hpp"
 
 // The part of Graph that is about the host: streams, remote buffers, host functions.
@@ -36,6 +37,11 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
 
 /// What the host reads and writes of a tensor: all of its parts.
 ipujax::engine::ViewPtr hostEndOf(GraphImpl& graph, const Tensor& t) {
+  if (!t.valid() || t.graphImpl() != &graph)
+    throw poplar_error(std::string("[Graph] needs a tensor of this graph for the host to read or "
+                                   "write; got ") +
+                       (t.valid() ? "one of another" : "an empty Tensor") +
+                       ". Make it with this graph.");
   return graph.partsOf(*t.view()) > 1 ? graph.allParts(t.view()) : t.view();
 }
 
@@ -60,7 +66,8 @@ RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
                                     std::size_t numElements, std::size_t repeats,
                                     bool rearrangeOnHost, bool optimiseMemory) {
   const std::string name(handle);
-  if (numElements == 0 || repeats == 0 || impl_->remote_buffers.contains(name)) {
+  if (numElements == 0 || repeats == 0 ||
+      internal::held(impl_, "Graph").remote_buffers.contains(name)) {
     throw poplar_error(
         "[Graph::addRemoteBuffer] needs a new handle and at least one element; got '" + name +
         "' with " + std::to_string(repeats) + " entries of " + std::to_string(numElements) +
@@ -72,14 +79,16 @@ RemoteBuffer Graph::addRemoteBuffer(StringRef handle, const Type& elementType,
         name + "' in a part of one. Make it with getTopLevelGraph or replication_factor.");
   }
   const auto view = impl().addRemote(elementType.storage(), {repeats, numElements}, name);
-  impl_->remote_buffers[name] = view;
+  internal::held(impl_, "Graph").remote_buffers[name] = view;
   return {name, elementType, numElements, repeats, view, rearrangeOnHost, optimiseMemory};
 }
 
 void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
   if (t.hasMetadata() && !t.getMetadata().containsConstant())
     createHostWrite(internal::metadataHandle(std::string(handle)), t.getMetadata());
-  if (!impl_->host_writes.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
+  if (!internal::held(impl_, "Graph")
+           .host_writes.emplace(std::string(handle), hostEndOf(internal::held(impl_, "Graph"), t))
+           .second)
     throw poplar_error("[Graph::createHostWrite] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");
 }
@@ -87,7 +96,9 @@ void Graph::createHostWrite(StringRef handle, const Tensor& t, bool) {
 void Graph::createHostRead(StringRef handle, const Tensor& t, bool) {
   if (t.hasMetadata())
     createHostRead(internal::metadataHandle(std::string(handle)), t.getMetadata());
-  if (!impl_->host_reads.emplace(std::string(handle), hostEndOf(*impl_, t)).second)
+  if (!internal::held(impl_, "Graph")
+           .host_reads.emplace(std::string(handle), hostEndOf(internal::held(impl_, "Graph"), t))
+           .second)
     throw poplar_error("[Graph::createHostRead] needs a new handle; got '" + std::string(handle) +
                        "' again. Use another name.");
 }

@@ -28,6 +28,9 @@ class Target {
   explicit Target(ipujax::engine::System system);
   /// What `serialize` wrote; throws poplar_error for anything else.
   explicit Target(std::istream& in);
+  /// Never moved from: what was given away by std::move is a target all the same.
+  Target(const Target&) = default;
+  Target& operator=(const Target&) = default;
   void serialize(std::ostream& out) const;
   std::size_t hash() const;
 

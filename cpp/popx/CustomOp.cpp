@@ -54,6 +54,7 @@ CustomOpLibrary::CustomOpLibrary(const std::string& file) {
     throw poplar::link_error(
         "[custom_op] needs a library that can be loaded; got: " + lastError() +
         ". Compile it against the headers in the folder that ipujax.get_include() gives.");
+  custom_op::called("a constructor of the library", [&] { custom_op::construct(handle_); });
   if (const auto* level = static_cast<const std::int32_t*>(find("custom_op_api_level")))
     level_ = *level;
   if (level_ < 0 || level_ > kNewestLevel)

@@ -10,6 +10,7 @@ CustomOpLibrary compileCustomOps(const std::string& source, const std::string& f
   const std::string to = (folder / "custom_op.so").string();
   native::writeFile(from, source);
   native::runCompiler("custom_op", {"-O2", "-shared", "-fPIC", from, "-o", to}, flags);
+  native::hideConstructors(to);
   return CustomOpLibrary::load(to);
 }
 

@@ -45,6 +45,17 @@ void custom_op::showPoplar() {
   });
 }
 
+void custom_op::guarded(const std::string& function, const std::function<void()>& call) {
+  try {
+    native::guarded([&] { call(); });
+  } catch (const native::CodeletFault& e) {
+    throw poplar::poplar_error("[custom_op] needs " + function + " to return; it " + e.what() +
+                               ". Correct its code.");
+  }
+}
+
+void custom_op::construct(void* library) { native::runConstructors(library); }
+
 bool custom_op::isOf(const poplar::Graph& graph, const Tensor& t) {
   return t.graphImpl() == &graph.impl();
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@ namespace popx::custom_op {
 
 /// Libraries that are loaded afterwards find the names of Poplar that this process has.
 void showPoplar();
+
+/// Runs what the user wrote. With the model, what would end the process (abort, a division of an
+/// integer by zero, memory that is not there, no stack left) is a poplar_error with the function's
+/// name instead.
+void guarded(const std::string& function, const std::function<void()>& call);
+
+/// Runs the constructors of a library that this process compiled, which the loader left out.
+void construct(void* library);
 
 bool isOf(const poplar::Graph& graph, const poplar::Tensor& t);
 

@@ -1,11 +1,15 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "poplar/Graph.hpp"
 #include "poplar/exceptions.hpp"
+#include "popx/CustomOpGraph.hpp"
 
 /// The functions of a custom op, by the level of the interface: the library's integer
 /// custom_op_api_level, 0 without one. No public source has level 3: it is taken for 4.
@@ -42,12 +46,23 @@ using Callback = void(const std::vector<const void*>&, const std::vector<std::ui
 /// What a user's function returns; what it throws becomes a poplar_error with its name.
 template <class F>
 auto called(const std::string& function, const F& call) {
-  try {
-    return call();
-  } catch (const std::exception& e) {
-    throw poplar::poplar_error("[custom_op] " + function + " threw: " + e.what());
-  } catch (...) {
-    throw poplar::poplar_error("[custom_op] " + function + " threw what is no std::exception");
+  const auto run = [&](const auto& body) {
+    guarded(function, [&] {
+      try {
+        body();
+      } catch (const std::exception& e) {
+        throw poplar::poplar_error("[custom_op] " + function + " threw: " + e.what());
+      } catch (...) {
+        throw poplar::poplar_error("[custom_op] " + function + " threw what is no std::exception");
+      }
+    });
+  };
+  if constexpr (std::is_void_v<decltype(call())>) {
+    run(call);
+  } else {
+    std::optional<decltype(call())> result;
+    run([&] { result.emplace(call()); });
+    return std::move(*result);
   }
 }
 

@@ -2,6 +2,8 @@
 #include <string>
 
 #include "engine/SoftwareArithmetic.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
+#include "engine/codelets/CodeletStatics.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/Compiler.hpp"
 #include "engine/graph/Emit.hpp"
@@ -45,6 +47,7 @@ using ipujax::engine::appendCopy;
 using ipujax::engine::appendRemoteCopy;
 using ipujax::engine::Attributes;
 using ipujax::engine::ceilDiv;
+using ipujax::engine::CodeletFault;
 using ipujax::engine::copyCost;
 using ipujax::engine::Cost;
 using ipujax::engine::DebugContext;
@@ -55,7 +58,9 @@ using ipujax::engine::emit;
 using ipujax::engine::FftType;
 using ipujax::engine::FloatOrder;
 using ipujax::engine::forEachRun;
+using ipujax::engine::guarded;
 using ipujax::engine::HalfBehaviour;
+using ipujax::engine::hideConstructors;
 using ipujax::engine::makeNode;
 using ipujax::engine::Outside;
 using ipujax::engine::placementOf;
@@ -64,6 +69,7 @@ using ipujax::engine::ProgramNode;
 using ipujax::engine::reshapeView;
 using ipujax::engine::rowMajorStrides;
 using ipujax::engine::runCompiler;
+using ipujax::engine::runConstructors;
 using ipujax::engine::shapeText;
 using ipujax::engine::share;
 using ipujax::engine::softwareMultiplyAddCycles;

@@ -253,6 +253,55 @@ def test_what_functions_do_wrong(name: str, outputs: Any, message: str, pair) ->
     np.testing.assert_array_equal(op()(*pair), pair[0] * pair[1])  # and all goes on
 
 
+ENDING = """
+#include <cstdlib>
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+using namespace poplar;
+extern "C" std::int32_t custom_op_api_level = 5;
+static int deep(volatile int* x) {
+  volatile int place[100];
+  place[0] = *x;
+  return deep(place) + place[1];
+}
+extern "C" program::Program Build(Graph&, const std::vector<Tensor>& inputs,
+                                  std::vector<Tensor>& outputs, const std::string& attributes,
+                                  const std::string&) {
+  volatile int zero = 0, *nowhere = nullptr;
+  if (attributes == "aborts") std::abort();
+  if (attributes == "divides") zero = 7 / zero;
+  if (attributes == "writes") *nowhere = 1;
+  if (attributes == "recurses") zero = deep(&zero);
+  outputs.push_back(inputs[0]);
+  return program::Sequence();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("aborts", r"Build to return; it calls abort\(\)"),
+        ("divides", "Build to return; it divides an integer by zero"),
+        ("writes", "Build to return; it reads or writes memory that is not there"),
+        ("recurses", "Build to return; it needs more stack"),
+    ],
+)
+def test_what_would_end_the_process(attributes: str, message: str, pair) -> None:
+    def call(attributes: str) -> Any:
+        return ipu.custom_op(ENDING, outputs=lambda x: x, attributes=attributes)(pair[0])
+
+    with pytest.raises(Exception, match=message):
+        call(attributes)
+    np.testing.assert_array_equal(call("returns"), pair[0])  # and all goes on
+
+
+def test_constructors_of_libraries_are_guarded(pair) -> None:
+    failing = ENDING + "static const struct Ends { Ends() { std::abort(); } } ends;\n"
+    with pytest.raises(Exception, match="a constructor of the library to return; it calls abort"):
+        ipu.custom_op(failing, outputs=lambda x: x)(pair[0])
+
+
 def test_sources_that_do_not_compile(pair) -> None:
     with pytest.raises(Exception, match=r"(?s)needs C\+\+ that compiles.*undeclared_thing"):
         ipu.custom_op("int x =\nundeclared_thing;\n", outputs=lambda x, y: x)(*pair)

@@ -7,6 +7,7 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/BlockCounts.hpp"
 #include "engine/codelets/BracedAssignments.hpp"
+#include "engine/codelets/CodeletStatics.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Codelets.hpp"
@@ -202,6 +203,30 @@ std::string withHalves(const std::string& unit, unsigned mode) {
   return withLine(unit, "#define IPUJAX_HALF_ROUNDING " + std::to_string(mode) + "\n", false);
 }
 
+namespace {
+
+/// See poplar/codelets/ends.h.
+constexpr const char* kWrapped[] = {
+    "abort",
+    "exit",
+    "_exit",
+    "_Exit",
+    "quick_exit",
+    "pthread_exit",
+    "fork",
+    "vfork",
+    "pthread_create",
+    "thrd_create",
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+    "__cxa_atexit",
+    "__cxa_at_quick_exit",
+    "__cxa_thread_atexit",
+    "__cxa_guard_acquire",
+    "__cxa_guard_release",
+    "__cxa_guard_abort"};
+
+}  // namespace
+
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const fs::path& result) {
   // Nothing of one library is seen by another: -shared libraries with codelets of one name are
@@ -209,8 +234,7 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
   std::vector<std::string> link = {
       "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",
       "-o",      result.string()};
-  for (const char* end : {"abort", "exit", "_exit", "_Exit", "quick_exit"})  // see ends.h
-    link.push_back(std::string("-Wl,--wrap=") + end);
+  for (const char* name : kWrapped) link.push_back(std::string("-Wl,--wrap=") + name);
   int number = 0;
   bool take_turns = false;
   for (const auto& [text, own_flags] : sourcesOf(unit, flags)) {
@@ -228,6 +252,7 @@ void buildCodelets(const std::string& unit, const std::string& flags, const Temp
     compile(source.string(), link.back(), "", "-UIPUJAX_CONST_INPUTS");
   }
   runLinker(kAddCodelets, link);
+  hideConstructors(result);
 }
 
 std::string withSources(const std::string& unit, const std::vector<const CodeletFile*>& others) {

@@ -11,6 +11,8 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/codelets/CodeletStatics.hpp"
+
 namespace ipujax::engine {
 namespace {
 
@@ -157,7 +159,11 @@ void guarded(GuardedCall call) {
   (void)signal_stack;
   Frame frame;
   const Entered entered(frame);
-  if (sigsetjmp(frame.end, 0) != 0) throw CodeletFault(frame.why);
+  const std::size_t constructed = numConstructed();
+  if (sigsetjmp(frame.end, 0) != 0) {
+    letGo(constructed);
+    throw CodeletFault(frame.why);
+  }
   call();
 }
 

@@ -30,14 +30,26 @@ bool isOwn(const fs::path& path, mode_t kind) {
          info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Whether anybody could put another folder in the place of this one: the sticky bit prevents it.
-bool canBeReplaced(const fs::path& folder) {
-  for (fs::path above = folder.parent_path();; above = above.parent_path()) {
+/// Whether someone else could put another file or folder in the place of this one, as sshd asks of
+/// keys: one above it is another user's (but not root's), or may be written to by others and has no
+/// sticky bit.
+bool canBeReplaced(const fs::path& path) {
+  for (fs::path above = path;;) {
+    above = above.parent_path();
     struct stat info {};
-    if (stat(above.c_str(), &info) != 0) return true;
-    if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0) return true;
+    if (lstat(above.c_str(), &info) != 0) return true;
+    if (info.st_uid != 0 && info.st_uid != geteuid()) return true;
+    const bool is_open = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+    if (!S_ISLNK(info.st_mode) && is_open) return true;
     if (above == above.parent_path()) return false;
   }
+}
+
+/// The same of the way that links on it lead, too.
+bool isSafe(const fs::path& path) {
+  std::error_code none;
+  const fs::path whole = fs::canonical(path, none);
+  return !none && !canBeReplaced(path) && !canBeReplaced(whole);
 }
 
 /// FNV-1a, in 16 digits: detects accidents.
@@ -97,7 +109,8 @@ void removeAbandoned(const fs::path& folder) {
 
 std::string readFile(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) {
+  std::error_code none;
+  if (!in || fs::is_directory(path, none)) {
     throw file_load_error("[Graph::addCodelets] needs a file that can be read; got " +
                           path.string() + ". Check the path.");
   }
@@ -121,27 +134,28 @@ std::optional<CodeletStore> CodeletStore::open() {
   if (!given || !*given) return std::nullopt;
   const fs::path folder = fs::path(given).lexically_normal();
   const fs::path named = folder.has_filename() ? folder : folder.parent_path();
-  if (!named.is_absolute() || !isOwn(named, S_IFDIR) || canBeReplaced(named)) {
+  if (!named.is_absolute() || !isOwn(named, S_IFDIR) || !isSafe(named)) {
     throw file_load_error(
         std::string("[codelets] needs ") + kVariable +
         " to name, from the root, a folder of yours (no symbolic link) that neither its group nor "
-        "others may write to, in folders that others may not write to; got " +
+        "others may write to, in folders of yours or root's that their group and others may not "
+        "write to; got " +
         std::string(given) + ". Make one: mkdir -m 700 <folder>.");
   }
   return CodeletStore(named);
 }
 
-bool CodeletStore::trusts(const fs::path& file) const {
+std::optional<fs::path> CodeletStore::trusted(const fs::path& file) const {
   std::error_code none;
   const fs::path whole = fs::canonical(file, none);
   const fs::path folder = fs::canonical(folder_, none);
-  if (none || !isOwn(whole, S_IFREG)) return false;
+  if (none || !isOwn(whole, S_IFREG)) return std::nullopt;
   for (fs::path above = whole.parent_path(); above != above.root_path();
        above = above.parent_path()) {
-    if (!isOwn(above, S_IFDIR)) return false;
-    if (above == folder) return true;
+    if (!isOwn(above, S_IFDIR)) return std::nullopt;
+    if (above == folder) return whole;
   }
-  return false;
+  return std::nullopt;
 }
 
 std::optional<fs::path> CodeletStore::find(const std::string& text) const {

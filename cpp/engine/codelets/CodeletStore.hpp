@@ -15,11 +15,12 @@ void writeFile(const std::filesystem::path& path, const std::string& text);
 class CodeletStore {
  public:
   /// None where the variable is not set. Throws where it names no folder, or one that others than
-  /// the user may write to.
+  /// the user may write to or replace.
   static std::optional<CodeletStore> open();
 
-  /// Whether a file lies in the folder or below, and no one else may write to it.
-  bool trusts(const std::filesystem::path& file) const;
+  /// Where a file is, links followed, if that is in the folder or below, and no one else may write
+  /// to it. What is read there is trusted: the path itself may lead elsewhere meanwhile.
+  std::optional<std::filesystem::path> trusted(const std::filesystem::path& file) const;
 
   /// The library compiled from this text, if there is one.
   std::optional<std::filesystem::path> find(const std::string& text) const;

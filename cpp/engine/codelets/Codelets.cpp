@@ -13,9 +13,11 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletGuard.hpp"
+#include "engine/codelets/CodeletStatics.hpp"
 #include "engine/codelets/CodeletStore.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/Compiler.hpp"
+#include "engine/codelets/Interruptible.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -206,12 +208,38 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   }
   if (void* leave = dlsym(handle_, "ipujax_leave"))
     *static_cast<void (**)(const char*)>(leave) = leaveGuarded;
+  if (void* given = dlsym(handle_, "ipujax_statics"))
+    *static_cast<const IpujaxStatics**>(given) = statics();
   codelets_ = entry(&count_);
+  construct();
   enter_ = enter();
   counter_ = counter();
   unseen_ = reinterpret_cast<std::uint64_t* (*)()>(dlsym(handle_, "ipujax_unseen_here"));
   if (unseen_) turns_ = static_cast<const IpujaxTurns**>(dlsym(handle_, "ipujax_turns"));
   if (turns_) variables_ = variablesOf(handle_);
+}
+
+/// The library stays where it fails: something may point into it.
+void CodeletLibrary::construct() const {
+  const auto fail = [&](const std::string& does) {
+    throw application_runtime_error(
+        "[codelets] needs static variables whose constructors do not fail; one in the source of " +
+        std::string(count_ > 0 ? codelets_[0].name : "a codelet") + " " + does +
+        ". Correct its code.");
+  };
+  try {
+    guarded([&] {
+      const Interruptible interruptible(true);
+      runConstructors(handle_);
+    });
+  } catch (const CodeletFault& e) {
+    Interruptible::left();
+    fail(e.what());
+  } catch (const std::exception& e) {
+    fail(std::string("said: ") + e.what());
+  } catch (...) {
+    fail("threw what is no std::exception");
+  }
 }
 
 CodeletLibrary::~CodeletLibrary() { dlclose(handle_); }

@@ -87,6 +87,7 @@ class CodeletLibrary {
  private:
   static std::shared_ptr<const CodeletLibrary> known(const std::string& text);
   explicit CodeletLibrary(const std::string& file);
+  void construct() const;
   void* handle_ = nullptr;
   const IpujaxCodelet* codelets_ = nullptr;
   unsigned count_ = 0;

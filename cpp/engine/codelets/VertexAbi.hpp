@@ -6,7 +6,7 @@
 extern "C" {
 
 /// Changes with the structures below and with what codelets' headers mean.
-constexpr unsigned kIpujaxCodeletAbi = 6;
+constexpr unsigned kIpujaxCodeletAbi = 7;
 
 /// The workers of a tile, of all machines (Machine.cpp): each calls compute() of a MultiVertex.
 constexpr unsigned kIpujaxWorkers = 6;
@@ -73,6 +73,16 @@ struct IpujaxCounter {
   std::uint64_t (*slots)();
   /// From now on intrinsics load and store in these alone, which must stay; null: anywhere.
   void (*allow)(const IpujaxRange* ranges, std::size_t count);
+};
+
+/// What IpujaxStatics::acquire answers.
+enum IpujaxStatic : int { kIpujaxDone, kIpujaxConstruct, kIpujaxWait };
+
+/// What the model gives to a library for static variables in its functions: each has a guard.
+struct IpujaxStatics {
+  int (*acquire)(void* guard);  ///< an IpujaxStatic: kIpujaxWait where another worker constructs it
+  void (*release)(void* guard);  ///< it is constructed
+  void (*abort)(void* guard);    ///< its constructor threw
 };
 
 /// What the model gives to a library whose workers may wait for one another.

@@ -1,13 +1,26 @@
 #include "engine/graph/View.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
+
+#include "engine/Errors.hpp"
 
 namespace ipujax::engine {
 
 std::size_t elementsOf(std::span<const std::size_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+  constexpr std::size_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (std::ranges::find(shape, std::size_t{0}) != shape.end()) return 0;
+  std::size_t elements = 1;
+  for (const std::size_t size : shape) {
+    if (size > kMost / elements)
+      throw poplar_error(
+          "[Tensor] needs a shape of fewer than 2^63 elements; got a product of sizes beyond that. "
+          "Use a smaller shape.");
+    elements *= size;
+  }
+  return elements;
 }
 
 std::size_t View::numElements() const { return elementsOf(shape); }

@@ -158,7 +158,8 @@ class Verifier {
     std::int64_t elements = 1;
     std::int64_t volume = 1;  // as if there were no empty dimensions
     for (std::size_t d = 0; d < o.shape.size(); ++d) {
-      need(o.shape[d] >= 0 && o.shape[d] <= StepCheck::kMostElements, "an operand has no size");
+      need(o.shape[d] >= 0, "an operand has no size");
+      need(o.shape[d] <= StepCheck::kMostElements, "an operand has too many elements");
       need(o.strides[d] >= -kMostStride && o.strides[d] <= kMostStride,
            "an operand has too large strides");
       need(o.shape[d] <= 1 || std::abs(o.strides[d]) <= kMostStride / (o.shape[d] - 1),

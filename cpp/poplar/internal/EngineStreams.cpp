@@ -86,7 +86,8 @@ std::uint64_t EngineStreams::bytesOf(const std::string& handle) const {
 
 void EngineStreams::connect(const std::string& handle, void* begin, void* end) {
   auto* const first = static_cast<std::byte*>(begin);
-  const auto size = static_cast<std::uint64_t>(static_cast<std::byte*>(end) - first);
+  const std::uint64_t size =
+      end < begin ? 0 : static_cast<std::uint64_t>(static_cast<std::byte*>(end) - first);
   if (size < bytesOf(handle)) {
     throw stream_connection_error("[Engine::connectStream] '" + handle + "' needs " +
                                   std::to_string(bytesOf(handle)) + " bytes; got " +
@@ -116,7 +117,11 @@ void EngineStreams::connect(const std::string& handle, const StreamCallbackHandl
 void EngineStreams::connectLane(const std::string& handle, unsigned lane,
                                 StreamCallbackHandle callback) {
   const std::size_t stream = numberOf(handle);
-  laneOf(handle, stream, lane).callback = std::move(callback);
+  Lane& to = laneOf(handle, stream, lane);
+  if (callback.operator->() == nullptr)
+    throw stream_connection_error("[Engine::connectStreamToCallback] needs a callback for '" +
+                                  handle + "'; got null. Pass a function or a StreamCallback.");
+  to.callback = std::move(callback);
   has_callbacks_ = true;
 }
 

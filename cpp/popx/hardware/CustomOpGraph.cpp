@@ -13,6 +13,10 @@ void showPoplar() {
   std::call_once(once, &showSdkLibraries);
 }
 
+void guarded(const std::string& /*function*/, const std::function<void()>& call) { call(); }
+
+void construct(void* /*library*/) {}
+
 /// Poplar knows it where it is asked about the tensor.
 bool isOf(const poplar::Graph& graph, const poplar::Tensor& t) {
   try {

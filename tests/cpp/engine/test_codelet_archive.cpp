@@ -52,7 +52,7 @@ TEST(native_code_runs_from_the_trusted_folder_alone) {
   const fs::path base = fs::temp_directory_path() / "ipujax_archive_test";
   fs::remove_all(base);
   fs::create_directories(base / "trusted" / "below");
-  fs::permissions(base / "trusted", fs::perms::owner_all);
+  for (const auto& folder : {base, base / "trusted"}) fs::permissions(folder, fs::perms::owner_all);
   fs::permissions(base / "trusted" / "below", fs::perms::owner_all);
   write(base / "a.gp", 1);
   write(base / "trusted" / "a.gp", 2);

@@ -25,7 +25,9 @@ const char* const kCodelets = R"src(
 #include <cassert>
 #include <cstdlib>
 #include <exception>
+#include <pthread.h>
 #include <stdexcept>
+#include <thread>
 #include <unistd.h>
 using namespace poplar;
 
@@ -64,6 +66,41 @@ FAILS(Refuses, refuses())
 FAILS(Stray, volatile int* nowhere = nullptr; *nowhere = 1)
 FAILS(Deep, volatile int first = 1; *x = deep(&first))
 FAILS(ThrowsInt, throw 5)
+FAILS(Forks, *x = fork())
+FAILS(EndsItsThread, pthread_exit(nullptr))
+FAILS(StartsThread, std::thread([] { abort(); }).detach())
+static void* aborts(void*) { abort(); }
+FAILS(StartsThreadOfC, pthread_t thread; pthread_create(&thread, nullptr, aborts, nullptr))
+
+/// The constructor of a variable in a function fails the first times, and its destructor always.
+struct Held {
+  explicit Held(int x) : value(x) { if (x == 1) abort(); }
+  ~Held() { abort(); }
+  int value;
+};
+FAILS(Holds, ; } static const Held held(*x); { *x += held.value - 2)
+FAILS(HoldsForThread, ; } static thread_local const Held held(*x); { *x += held.value - 2)
+struct Again {
+  Again(int x) { value = x == 1 ? Again::made(x) : x; }
+  static int made(int x) { static const Again again(x); return again.value; }
+  int value;
+};
+FAILS(HoldsItself, *x = Again::made(*x))
+
+/// Worker 5 constructs, and waits meanwhile for worker 4, which waits for the variable.
+struct Written {
+  explicit Written(volatile int* at) { while (*at == 1) {} }
+};
+struct Meets : MultiVertex {
+  InOut<Vector<int>> x;
+  bool compute(unsigned worker) {
+    volatile int* all = &x[0];
+    if (worker == 4) all[1] = 2;
+    static const Written written(all + 1);
+    if (worker == 0) all[0] = all[0] + 10;
+    return true;
+  }
+};
 
 struct Fifth : MultiVertex {
   InOut<Vector<int>> x;
@@ -126,7 +163,7 @@ struct OneVertex {
     d.graph.createHostWrite("write", x);
     d.graph.createHostRead("read", x);
     const ComputeSet cs = d.graph.addComputeSet();
-    const bool all = type == "Fifth" || type == "Awaits";
+    const bool all = type == "Fifth" || type == "Awaits" || type == "Meets";
     const VertexRef v = d.graph.addVertex(cs, type, {{"x", all ? x : x[0]}});
     d.graph.setTileMapping(v, 3);
     program::Sequence prog;
@@ -231,6 +268,54 @@ TEST(constructors_and_estimates_of_codelets_are_guarded) {
   CHECK_THROWS(OneVertex("Constructs"), "divides an integer by zero");
   CHECK_THROWS(OneVertex("Estimates"),
                "getCycleEstimate() of Estimates to give cycles; it divides");
+}
+
+TEST(threads_and_processes_of_codelets_are_errors) {
+  ends("Forks", "calls fork()");
+  ends("EndsItsThread", "calls pthread_exit()");
+  ends("StartsThread", "starts a thread");
+  ends("StartsThreadOfC", "starts a thread");
+}
+
+TEST(static_variables_in_functions_are_constructed_anew_after_a_fault) {
+  ends("Holds", "calls abort()");
+  ends("HoldsForThread", "calls abort()");
+  ends("HoldsItself", "needs a static variable to construct it");
+  CHECK_EQ(OneVertex("Meets").run(1), 11);
+}
+
+TEST(constructors_of_static_variables_are_guarded) {
+  const auto source = [](const std::string& constructor) {
+    return "#include <poplar/Vertex.hpp>\n#include <cstdlib>\n#include <stdexcept>\n"
+           "static int begun = 0;\n"
+           "struct Held { Held() { volatile int zero = 0, *no = nullptr; (void)zero; (void)no;"
+           "  begun = 100; " +
+           constructor +
+           "; } ~Held() { abort(); } };\n"
+           "static const Held held;\n"
+           "struct Adds : poplar::Vertex { poplar::InOut<int> x;"
+           "  bool compute() { *x += begun; return true; } };";
+  };
+  const auto fails = [&](const std::string& constructor, const std::string& words) {
+    const std::string text = source(constructor);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        const OneVertex made("Adds", text.c_str());
+        check::fail(__FILE__, __LINE__, constructor, " did not fail");
+      } catch (const application_runtime_error& e) {
+        const std::string got = e.what();
+        if (got.find("one in the source of Adds " + words) == std::string::npos)
+          check::fail(__FILE__, __LINE__, constructor, " gave: ", got);
+      }
+    }
+  };
+  fails("abort()", "calls abort()");
+  fails("exit(0)", "calls exit()");
+  fails("throw std::runtime_error(\"mine\")", "said: mine");
+  fails("throw 5", "threw what is no std::exception");
+  fails("begun /= zero", "divides an integer by zero");
+  fails("*no = 1", "reads or writes memory");
+  CHECK_EQ(OneVertex("Adds", source("").c_str()).run(1), 101);  // its destructor is never called
 }
 
 TEST(guards_nest_and_let_exceptions_through) {

@@ -177,13 +177,29 @@ TEST(links_and_folders_that_others_may_replace_are_refused) {
   CHECK_THROWS(opens(link), "no symbolic link");
   CHECK_THROWS(opens(link / ""), "no symbolic link");
   fs::permissions(folder.path, fs::perms::others_write, fs::perm_options::add);
-  CHECK_THROWS(opens(own), "in folders that others may not write to");
+  CHECK_THROWS(opens(own), "their group and others may not write to");
   fs::permissions(folder.path, fs::perms::sticky_bit, fs::perm_options::add);
   CHECK(opens(own));  // as in /tmp
+  fs::permissions(folder.path, fs::perms::owner_all | fs::perms::group_write);
+  CHECK_THROWS(opens(own), "their group and others may not write to");
   fs::permissions(folder.path, fs::perms::owner_all);
+  CHECK(opens(own));
+  // A link above that leads through a folder of all.
+  const fs::path shared = folder.path / "shared", above = folder.path / "above";
+  fs::create_directories(shared / "own");
+  fs::permissions(shared / "own", fs::perms::owner_all);
+  fs::permissions(shared, fs::perms::all);
+  fs::create_directory_symlink(shared, above);
+  CHECK_THROWS(opens(above / "own"), "their group and others may not write to");
+  fs::permissions(shared, fs::perms::owner_all);
+  CHECK(opens(above / "own"));
   std::ofstream(folder.path / "file") << "no folder";
   CHECK_THROWS(opens(folder.path / "file"), "a folder of yours");
   if (geteuid() == 0) {
+    CHECK_EQ(lchown(above.c_str(), 12345, 12345), 0);  // who may let it lead elsewhere
+    CHECK_THROWS(opens(above / "own"), "folders of yours or root's");
+    CHECK_EQ(chown(shared.c_str(), 12345, 12345), 0);
+    CHECK_THROWS(opens(shared / "own"), "folders of yours or root's");
     CHECK_EQ(chown(own.c_str(), 12345, 12345), 0);
     CHECK_THROWS(opens(own), "a folder of yours");
   }

@@ -1,0 +1,17 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "poplar/exceptions.hpp"
+
+namespace poplar::internal {
+
+/// What a handle holds. Throws where it was moved from, or never held anything.
+template <class Pointer>
+auto& held(const Pointer& pointer, const char* what) {
+  if (pointer) return *pointer;
+  throw poplar_error(std::string("[") + what + "] needs what it was made with; got one that was " +
+                     "moved from, or is empty. Use the one that it was moved to.");
+}
+
+}  // namespace poplar::internal
