@@ -186,6 +186,8 @@ Engine::Engine(const Graph& graph, const program::Program& prog, const OptionFla
 Engine::Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt,
                ProgressFunc progressCallBack, const DebugContext& debugContext)
     : Engine(compileGraph(graph, progs, opt, std::move(progressCallBack), debugContext), opt) {}
+Engine::Impl& Engine::impl() const { return internal::held(impl_, "Engine"); }
+
 Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
   const internal::EngineOptions options = internal::engineOptions(opt);
   impl_->report_file = internal::reportFile(options.flags);
@@ -208,18 +210,18 @@ RuntimeOptions::RuntimeOptions(const OptionFlags& options)
 void Engine::prepare(const Device& device) {
   const Target& target = device.getTarget();
   const unsigned tiles = target.getNumIPUs() * target.getTilesPerIPU();
-  if (tiles != internal::held(impl_, "Engine").numTiles())
+  if (tiles != impl().numTiles())
     throw poplar_error("[Engine::load] needs a device of the graph's target, with " +
                        std::to_string(impl_->numTiles()) + " tiles; got one with " +
                        std::to_string(tiles) + ". Make both for one target.");
 }
 void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(device); }
 void Engine::stop() {
-  if (internal::held(impl_, "Engine").runs) internal::held(impl_, "Engine").session.cancel();
+  if (impl().runs) impl().session.cancel();
 }
 void Engine::deploy() {
-  internal::held(impl_, "Engine").enter("load");
-  internal::held(impl_, "Engine").loaded = true;
+  impl().enter("load");
+  impl().loaded = true;
 }
 void Engine::load(const Device& device) {
   prepare(device);
@@ -227,7 +229,7 @@ void Engine::load(const Device& device) {
 }
 
 void Engine::run(unsigned prog, const std::string& debugName) {
-  runWith(prog, debugName, internal::held(impl_, "Engine").run_options);
+  runWith(prog, debugName, impl().run_options);
 }
 
 void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptions& options) {
@@ -235,111 +237,101 @@ void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptio
 }
 
 void Engine::runWith(unsigned prog, const std::string& debugName, const OptionFlags& options) {
-  if (!internal::held(impl_, "Engine").loaded)
-    throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
+  if (!impl().loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
   const std::string entry = std::to_string(prog);
-  internal::held(impl_, "Engine").throwSimulatedError();
-  internal::held(impl_, "Engine")
-      .enter(entry, {},
-             internal::threadsForCallbacks(internal::held(impl_, "Engine").options, options));
-  const auto trips = internal::held(impl_, "Engine").session.tripMeans();
-  internal::held(impl_, "Engine")
-      .log.add(debugName.empty() ? "program " + entry : debugName, entry,
-               internal::costOfEntry(*internal::held(impl_, "Engine").image, entry, trips));
-  if (internal::held(impl_, "Engine").reports_each_run)
-    internal::held(impl_, "Engine").writeReport();
+  impl().throwSimulatedError();
+  impl().enter(entry, {}, internal::threadsForCallbacks(impl().options, options));
+  const auto trips = impl().session.tripMeans();
+  impl().log.add(debugName.empty() ? "program " + entry : debugName, entry,
+                 internal::costOfEntry(*impl().image, entry, trips));
+  if (impl().reports_each_run) impl().writeReport();
 }
 
 void Engine::connectStream(StringRef handle, void* begin) {
   connectStream(handle, begin,
-                static_cast<std::byte*>(begin) +
-                    internal::held(impl_, "Engine").streams.bytesOf(std::string(handle)));
+                static_cast<std::byte*>(begin) + impl().streams.bytesOf(std::string(handle)));
 }
 
 void Engine::connectStream(StringRef handle, void* begin, void* end) {
-  internal::held(impl_, "Engine").streams.connect(std::string(handle), begin, end);
+  impl().streams.connect(std::string(handle), begin, end);
 }
 
 void Engine::connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
-  internal::held(impl_, "Engine").streams.connect(std::string(handle), callback);
+  impl().streams.connect(std::string(handle), callback);
 }
 
 void Engine::connectStreamToCallback(StringRef handle, unsigned index,
                                      StreamCallbackHandle callback) {
-  internal::held(impl_, "Engine")
-      .streams.connectLane(std::string(handle), index, std::move(callback));
+  impl().streams.connectLane(std::string(handle), index, std::move(callback));
 }
 
 void Engine::connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback) {
-  internal::held(impl_, "Engine").streams.connectFunction(std::string(handle), index, callback);
+  impl().streams.connectFunction(std::string(handle), index, callback);
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf, const void* bufEnd) {
   // The stream only reads from it.
   const std::string stream = "write:" + std::string(handle);
   connectStream(stream, const_cast<void*>(buf), const_cast<void*>(bufEnd));  // NOLINT
-  internal::held(impl_, "Engine").enter(stream);
+  impl().enter(stream);
 }
 
 void Engine::readTensor(StringRef handle, void* buf, void* bufEnd) {
   const std::string stream = "read:" + std::string(handle);
   connectStream(stream, buf, bufEnd);
-  internal::held(impl_, "Engine").enter(stream);
+  impl().enter(stream);
 }
 
 void Engine::writeTensor(StringRef handle, const void* buf) {
-  const std::uint64_t bytes =
-      internal::held(impl_, "Engine").streams.bytesOf("write:" + std::string(handle));
+  const std::uint64_t bytes = impl().streams.bytesOf("write:" + std::string(handle));
   writeTensor(handle, buf, static_cast<const std::byte*>(buf) + bytes);
 }
 
 void Engine::readTensor(StringRef handle, void* buf) {
-  const std::uint64_t bytes =
-      internal::held(impl_, "Engine").streams.bytesOf("read:" + std::string(handle));
+  const std::uint64_t bytes = impl().streams.bytesOf("read:" + std::string(handle));
   readTensor(handle, buf, static_cast<std::byte*>(buf) + bytes);
 }
 
 void Engine::writeTensor(StringRef handle, const QuarterMetadata& metadata, const void* buf,
                          const void* bufEnd) {
   const std::uint8_t bits = metadata.getBinary();
-  const std::vector<std::uint8_t> all(internal::held(impl_, "Engine").image->signature.num_replicas,
-                                      bits);
+  const std::vector<std::uint8_t> all(impl().image->signature.num_replicas, bits);
   writeTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
   writeTensor(handle, buf, bufEnd);
 }
 
 void Engine::readTensor(StringRef handle, QuarterMetadata& metadata, void* buf, void* bufEnd) {
-  std::vector<std::uint8_t> all(internal::held(impl_, "Engine").image->signature.num_replicas);
+  std::vector<std::uint8_t> all(impl().image->signature.num_replicas);
   readTensor(internal::metadataHandle(std::string(handle)), all.data(), all.data() + all.size());
   metadata = QuarterMetadata(all[0]);
   readTensor(handle, buf, bufEnd);
 }
 
-OptionFlags Engine::getEngineOptions() const { return internal::held(impl_, "Engine").options; }
+OptionFlags Engine::getEngineOptions() const { return impl().options; }
 
 void Engine::insertSimulatedError(ErrorCode error, const ErrorLocation& location) {
-  if (location.getTile() >= internal::held(impl_, "Engine").numTiles())
+  if (location.getTile() >= impl().numTiles())
     throw poplar_error("[Engine::insertSimulatedError] needs a tile below " +
-                       std::to_string(internal::held(impl_, "Engine").numTiles()) + "; got " +
+                       std::to_string(impl().numTiles()) + "; got " +
                        std::to_string(location.getTile()) + ". Use a tile of the program.");
-  if (error != ErrorCode::NONE) internal::held(impl_, "Engine").simulated_errors[location] = error;
+  if (error != ErrorCode::NONE) impl().simulated_errors[location] = error;
 }
 void Engine::eraseSimulatedError(const ErrorLocation& location) {
-  internal::held(impl_, "Engine").simulated_errors.erase(location);
+  impl().simulated_errors.erase(location);
 }
-void Engine::clearSimulatedErrors() { internal::held(impl_, "Engine").simulated_errors.clear(); }
+void Engine::clearSimulatedErrors() { impl().simulated_errors.clear(); }
 
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(unsigned prog,
                                                               unsigned replicaIndex) const {
-  internal::held(impl_, "Engine").selectorOf(std::to_string(prog));  // before its tiles are counted
+  impl().selectorOf(std::to_string(prog));  // before its tiles are counted
   std::vector<ErrorLocation> locations;
-  const unsigned tiles = internal::held(impl_, "Engine").image->num_tiles;
+  const unsigned tiles = impl().image->num_tiles;
   for (unsigned tile = 0; tile < tiles; ++tile) locations.emplace_back(replicaIndex * tiles + tile);
   return locations;
 }
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeSet,
                                                               unsigned replicaIndex) const {
-  const Image& image = *internal::held(impl_, "Engine").image;
+  const Image& image = *impl().image;
   std::set<std::int64_t> tiles;
   for (const auto& step : image.steps) {
     if (step.debug >= image.debug.size() || computeSet != image.debug[step.debug].name) continue;
@@ -358,30 +350,24 @@ std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(StringRef computeS
 
 void Engine::copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                                 unsigned replicationIndex) {
-  internal::held(impl_, "Engine")
-      .copyEntry("to_remote:", handle,
-                 const_cast<void*>(src),  // NOLINT: the stream only reads from it
-                 repeatIndex, replicationIndex);
+  impl().copyEntry("to_remote:", handle,
+                   const_cast<void*>(src),  // NOLINT: the stream only reads from it
+                   repeatIndex, replicationIndex);
 }
 
 void Engine::copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
                                   unsigned replicationIndex) {
-  internal::held(impl_, "Engine")
-      .copyEntry("from_remote:", handle, dst, repeatIndex, replicationIndex);
+  impl().copyEntry("from_remote:", handle, dst, repeatIndex, replicationIndex);
 }
 
-std::vector<std::string> Engine::listStreams() const {
-  return internal::held(impl_, "Engine").streams.handles();
-}
-void Engine::setPrintStream(std::ostream& stream) {
-  internal::held(impl_, "Engine").streams.printTo(stream);
-}
+std::vector<std::string> Engine::listStreams() const { return impl().streams.handles(); }
+void Engine::setPrintStream(std::ostream& stream) { impl().streams.printTo(stream); }
 void Engine::serializeExecutable(std::ostream& out) const {
-  Executable(internal::held(impl_, "Engine").image).serialize(out);
+  Executable(impl().image).serialize(out);
 }
 
 Engine::TimerTimePoint Engine::getTimeStamp() const {
-  return {std::chrono::steady_clock::now(), internal::held(impl_, "Engine").log.allCycles()};
+  return {std::chrono::steady_clock::now(), impl().log.allCycles()};
 }
 
 std::string Engine::reportTiming(const TimerTimePoint& startPoint,
@@ -390,32 +376,24 @@ std::string Engine::reportTiming(const TimerTimePoint& startPoint,
   const double cycles = endPoint.cycles - startPoint.cycles;
   return "Host: " + std::to_string(host.count()) +
          " s; device: " + std::to_string(static_cast<std::uint64_t>(cycles)) + " cycles, " +
-         std::to_string(cycles / internal::held(impl_, "Engine").image->clock_hz) + " s";
+         std::to_string(cycles / impl().image->clock_hz) + " s";
 }
 
-void Engine::reportIntervals(std::ostream& os) const {
-  internal::held(impl_, "Engine").log.print(os);
-}
+void Engine::reportIntervals(std::ostream& os) const { impl().log.print(os); }
 
-const ProfileValue Engine::getGraphProfile() const {
-  return internal::graphProfile(*internal::held(impl_, "Engine").image);
-}
+const ProfileValue Engine::getGraphProfile() const { return internal::graphProfile(*impl().image); }
 const ProfileValue Engine::getExecutionProfile() const {
-  return internal::held(impl_, "Engine")
-      .log.profile(internal::held(impl_, "Engine").image->clock_hz);
+  return impl().log.profile(impl().image->clock_hz);
 }
 const ProfileValue Engine::getProfile() const {
   return ProfileValue::Map{{"graphProfile", getGraphProfile()},
                            {"executionProfile", getExecutionProfile()}};
 }
-void Engine::resetExecutionProfile() { internal::held(impl_, "Engine").log.reset(); }
-void Engine::enableExecutionProfiling() { internal::held(impl_, "Engine").log.enable(true); }
-void Engine::disableExecutionProfiling() { internal::held(impl_, "Engine").log.enable(false); }
+void Engine::resetExecutionProfile() { impl().log.reset(); }
+void Engine::enableExecutionProfiling() { impl().log.enable(true); }
+void Engine::disableExecutionProfiling() { impl().log.enable(false); }
 
-std::string Engine::reportBytes() const {
-  const Impl& impl = internal::held(impl_, "Engine");
-  return impl.log.report(*impl.image, impl.options);
-}
+std::string Engine::reportBytes() const { return impl().log.report(*impl().image, impl().options); }
 
 void Engine::printProfileSummary(std::ostream& os, const OptionFlags& opt) const {
   poplar::printProfileSummary(os, getGraphProfile(), getExecutionProfile(), opt);

@@ -209,6 +209,7 @@ class Engine {
   void runWith(unsigned prog, const std::string& debugName, const OptionFlags& options);
 
   struct Impl;
+  Impl& impl() const;  ///< throws where the engine was moved from
   std::unique_ptr<Impl> impl_;
 };
 

@@ -10,6 +10,7 @@
 namespace poplar {
 namespace {
 
+using ipujax::engine::NestingLevel;
 using ipujax::engine::ProgramKind;
 using ipujax::engine::ProgramNode;
 
@@ -46,15 +47,16 @@ const char* nameOf(const ProgramNode& node) {
   return "unknown";
 }
 
-void dump(const ProgramNode& node, std::size_t depth, std::ostream& out) {
+void dump(const ProgramNode& node, int& depth, std::ostream& out) {
   const std::string path = node.debug.getPathName();
-  out << std::string(2 * depth, ' ') << nameOf(node);
+  out << std::string(2 * static_cast<std::size_t>(depth), ' ') << nameOf(node);
+  const NestingLevel level(depth);
   if (!node.step.kernel.empty() && node.step.kernel != "engine.copy")
     out << " " << node.step.kernel;
   if (!path.empty()) out << " '" << path << "'";
   if (node.kind == ProgramKind::kRepeat) out << " x " << node.count;
   out << "\n";
-  for (const auto& child : node.children) dump(*child, depth + 1, out);
+  for (const auto& child : node.children) dump(*child, depth, out);
 }
 
 /// A text in the quotes of Graphviz.
@@ -74,6 +76,7 @@ class ProgramDrawing {
   explicit ProgramDrawing(std::ostream& out) : out_(out) {}
 
   void draw(const ProgramNode& node, const std::string& parent) {
+    const NestingLevel level(depth_);
     const std::string id = "p" + std::to_string(count_++), path = node.debug.getPathName();
     const std::string kind = nameOf(node);
     out_ << "  " << id << " [label=" << quoted(path.empty() ? kind : kind + " " + path) << "];\n"
@@ -86,12 +89,14 @@ class ProgramDrawing {
  private:
   std::ostream& out_;
   std::size_t count_ = 0;
+  int depth_ = 0;
 };
 
 }  // namespace
 
 void program::dumpProgram(const Graph&, const Program& program, std::ostream& out) {
-  if (program.node()) dump(*program.node(), 0, out);
+  int depth = 0;
+  if (program.node()) dump(*program.node(), depth, out);
 }
 
 void Graph::outputVertexGraph(std::ostream& out, ArrayRef<program::Program>) const {

@@ -128,6 +128,7 @@ class Flattener {
   }
 
   void addInto(const ProgramNode& node, std::uint32_t parent, Span& span, bool top) {
+    const NestingLevel level(nesting_);
     switch (node.kind) {
       case ProgramKind::kSequence:
         if (!node.text.empty()) parent = addNamed(node, parent);
@@ -486,7 +487,8 @@ class Flattener {
   bool has_read_ = false;  ///< a stream of the host; the others come with the first
   bool has_given_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
-  int depth_ = 0;
+  int depth_ = 0;                                                   ///< of calls
+  int nesting_ = 0;                                                 ///< of programs
 };
 
 }  // namespace

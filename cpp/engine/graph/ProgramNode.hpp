@@ -7,6 +7,7 @@
 
 #include "engine/Attributes.hpp"
 #include "engine/Cost.hpp"
+#include "engine/Errors.hpp"
 #include "engine/Step.hpp"
 #include "engine/graph/DebugContext.hpp"
 #include "engine/graph/View.hpp"
@@ -46,6 +47,21 @@ enum class ProgramKind : std::uint8_t {
 
 /// One node of a control program. Built by the classes of Program.hpp and by engine::emit.
 struct ProgramNode {
+  ProgramNode() = default;
+  ProgramNode(const ProgramNode&) = default;
+  ProgramNode& operator=(const ProgramNode&) = default;
+  /// Programs may be nested deeper than a stack has room for.
+  ~ProgramNode() {
+    std::vector<std::shared_ptr<ProgramNode>> rest = std::move(children);
+    while (!rest.empty()) {
+      const auto node = std::move(rest.back());
+      rest.pop_back();
+      if (node.use_count() != 1) continue;
+      for (auto& child : node->children) rest.push_back(std::move(child));
+      node->children.clear();
+    }
+  }
+
   ProgramKind kind = ProgramKind::kSequence;
   std::vector<std::shared_ptr<ProgramNode>> children;
   Step step;
@@ -58,6 +74,26 @@ struct ProgramNode {
 };
 
 using ProgramNodePtr = std::shared_ptr<ProgramNode>;
+
+/// One level of a walk that recurses into programs, while it lives.
+class NestingLevel {
+ public:
+  explicit NestingLevel(int& depth) : depth_(depth) {
+    constexpr int kMost = 2000;
+    if (depth_ >= kMost)
+      throw graph_recursion_error("[Program] needs programs nested at most " +
+                                  std::to_string(kMost) +
+                                  " deep; got more, or one within itself. Add programs to one "
+                                  "Sequence, and use Repeat to run one several times.");
+    ++depth_;
+  }
+  ~NestingLevel() { --depth_; }
+  NestingLevel(const NestingLevel&) = delete;
+  NestingLevel& operator=(const NestingLevel&) = delete;
+
+ private:
+  int& depth_;
+};
 
 inline ProgramNodePtr makeNode(ProgramKind kind, const DebugContext& debug) {
   auto node = std::make_shared<ProgramNode>();

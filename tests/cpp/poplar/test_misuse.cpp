@@ -8,7 +8,7 @@
 #include "popops/OnDevice.hpp"
 
 using namespace poplar;
-using program::Copy;
+using namespace poplar::program;
 
 namespace {
 
@@ -132,4 +132,29 @@ TEST(devices_of_another_size_are_refused) {
 TEST(folders_are_no_codelets) {
   OnDevice d;
   CHECK_THROWS(d.graph.addCodelets("/"), "needs a file that can be read");
+}
+
+TEST(programs_nested_deeply_are_errors) {
+  OnDevice d;
+  Program sequences = Sequence(), repeats = Sequence();
+  for (int i = 0; i < 100'000; ++i) {
+    sequences = Sequence({sequences});
+    repeats = Repeat(1, repeats);
+  }
+  std::ostringstream out;
+  for (const Program* deep : {&sequences, &repeats}) {
+    CHECK_THROWS(compileGraph(d.graph, {*deep}), "nested at most 2000 deep");
+    CHECK_THROWS(dumpProgram(d.graph, *deep, out), "nested at most 2000 deep");
+  }
+  Program within = Sequence();
+  for (int i = 0; i < 1'900; ++i) within = Repeat(1, within);
+  Engine(d.graph, within).load(Device(d.graph.getTarget()));
+}
+
+TEST(programs_within_one_another_are_errors) {
+  OnDevice d;
+  Sequence first, second;
+  first.add(second);
+  second.add(first);
+  CHECK_THROWS(compileGraph(d.graph, {first}), "one within itself");
 }
