@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/graph/GraphImpl.hpp"
+#include "engine/graph/TileMap.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops {
@@ -54,7 +56,10 @@ Tensor withConstant(const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper,
 template <class T>
 Tensor constantOf(Graph& graph, const Tensor& t, T val, padding::MappingMethod method) {
   const Tensor constant = graph.addConstant(t.elementType(), {1}, val, "pad");
-  if (method != padding::MappingMethod::NONE) graph.setTileMapping(constant, 0);
+  if (method == padding::MappingMethod::NONE)  // addConstant maps it
+    graph.impl().variables[constant.view()->variable].map = ipujax::engine::unmapped(1);
+  else
+    graph.setTileMapping(constant, 0);
   return constant;
 }
 

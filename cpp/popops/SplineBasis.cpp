@@ -66,10 +66,12 @@ void splineBasis(poplar::Graph& graph, const Tensor& pseudo, const Tensor& kerne
                  const poplar::DebugContext& debugContext) {
   check(pseudo, kernelSize, isOpenSpline, basis, weightIndex, degree);
   const poplar::DebugContext context{debugContext, "splineBasis"};
-  // Coordinates in cells of the grid, and which cell: [edges, dims].
-  const expr::Cast size(expr::_2, pseudo.elementType());
-  const expr::Cast open(expr::_3, pseudo.elementType());
-  const auto place = map(graph, expr::_1 * (size - open * expr::Const(static_cast<float>(degree))),
+  // Coordinates in cells of the grid, and which cell: [edges, dims]. In float: rounded to half, one
+  // just below a whole number would be in the next cell.
+  const expr::Cast at(expr::_1, poplar::FLOAT);
+  const expr::Cast size(expr::_2, poplar::FLOAT);
+  const expr::Cast open(expr::_3, poplar::FLOAT);
+  const auto place = map(graph, at * (size - open * expr::Const(static_cast<float>(degree))),
                          {pseudo, kernelSize, isOpenSpline}, prog, context);
   const auto cell =
       map(graph, expr::Cast(expr::Floor(expr::_1), poplar::INT), {place}, prog, context);
@@ -86,7 +88,8 @@ void splineBasis(poplar::Graph& graph, const Tensor& pseudo, const Tensor& kerne
     }
     expr::Any product = factors[0];
     for (std::size_t d = 1; d < factors.size(); ++d) product = product * factors[d];
-    mapWithOutput(graph, product, operands, basis.slice(s, s + 1, 1).flatten(), prog, context);
+    mapWithOutput(graph, expr::Cast(product, basis.elementType()), operands,
+                  basis.slice(s, s + 1, 1).flatten(), prog, context);
 
     operands.clear();
     k = static_cast<unsigned>(s);

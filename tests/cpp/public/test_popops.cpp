@@ -16,7 +16,6 @@
 #include <popops/NaN.hpp>
 #include <popops/NormaliseImage.hpp>
 #include <popops/Operation.hpp>
-#include <popops/Pad.hpp>
 #include <popops/Rearrange.hpp>
 #include <popops/ScalarMultiply.hpp>
 #include <popops/ScaledAdd.hpp>
@@ -145,23 +144,6 @@ TEST(images_are_normalised_and_padded) {
                "[3]");
 }
 
-TEST(padding_adds_removes_repeats_and_mirrors) {
-  Fixture f;
-  const Tensor x = f.constant<float>({2, 3}, {1, 2, 3, 4, 5, 6});
-  const Tensor constant = popops::pad(f.graph, x, {0, -1}, {1, 2}, 9.0f);
-  const Tensor edge = popops::pad(x, 2, 1, 1, popops::padding::Type::EDGE);
-  const Tensor mirrored = popops::pad(x, 2, 1, 1, popops::padding::Type::REFLECT);
-  const Tensor value = f.constant<float>({1}, {7});
-  const Tensor given = popops::pad(f.graph, x[0], 1, 0, 0, value);
-  CHECK(constant.shape() == (std::vector<std::size_t>{3, 4}));
-  const auto found = f.run(concat({constant.flatten(), edge[0], mirrored[1], given}));
-  CHECK(found == (std::vector<float>{2, 3, 9, 9, 5, 6, 9, 9, 9, 9, 9, 9, 1, 1,
-                                     1, 2, 3, 3, 6, 5, 4, 5, 6, 5, 7, 1, 2, 3}));
-  CHECK_THROWS(popops::pad(f.graph, x, {1}, {1}), "each of the 2");
-  CHECK_THROWS(popops::pad(f.graph, x, -2, -2, 1), "at most 3");
-  CHECK_THROWS(popops::pad(x, 3, 0, 1, popops::padding::Type::REFLECT), "at least 4");
-}
-
 TEST(runs_of_rows_are_copied) {
   std::mt19937 random(3);
   for (int round = 0; round < 10; ++round) {
@@ -254,6 +236,25 @@ TEST(splines_sum_over_their_grid) {
         CHECK_NEAR(found[e * out + o], wanted, 1e-5);
       }
     }
+  }
+}
+
+TEST(splines_of_halves_lie_in_the_cell_of_the_exact_coordinate) {
+  // At 8.999 of 10 cells, which is 9 as a half.
+  const float just_below = 1843.0f / 2048;
+  for (const auto type : {HALF, FLOAT}) {
+    Fixture f;
+    const Tensor basis = f.variable("basis", {1, 2}, type),
+                 index = f.variable("index", {1, 2}, INT);
+    popops::splineBasis(f.graph, f.constant<float>({1, 1}, {just_below}, type),
+                        f.constant<int>({1}, {10}), f.constant<unsigned char>({1}, {0}), basis,
+                        index, 1, f.prog);
+    const Tensor wide = popops::cast(f.graph, basis, FLOAT, f.prog);
+    const Tensor cells = popops::cast(f.graph, index, FLOAT, f.prog);
+    const auto found = f.run(concat(wide.flatten(), cells.flatten()));
+    const float inside = just_below * 10 - 8;
+    CHECK(std::abs(found[0] - (1 - inside)) < 1e-4f && std::abs(found[1] - inside) < 1e-3f);
+    CHECK(found[2] == 8 && found[3] == 9);
   }
 }
 
@@ -453,25 +454,6 @@ TEST(slices_at_constant_offsets) {
   popops::multiUpdateAdd(f.graph, sum, rows, at, scale, 0, f.prog);
   CHECK(f.run(concat(rows.flatten(), sum.flatten())) ==
         (std::vector<float>{5, 6, 1, 2, 5, 6, 1.5f, 3, 3, 4, 10, 12}));
-}
-
-TEST(constant_padding_lies_where_its_edge_lies_when_asked) {
-  using Method = popops::padding::MappingMethod;
-  for (const bool is_int : {false, true}) {
-    Fixture f(4);
-    const Tensor t =
-        is_int ? f.constant<int>({2, 2}, {1, 2, 3, 4}) : f.constant<float>({2, 2}, {1, 2, 3, 4});
-    for (unsigned i = 0; i < 4; ++i) f.graph.setTileMapping(t.flatten()[i], i);
-    const Tensor padded = is_int ? popops::pad(f.graph, t, {1, 0}, {0, 2}, 7, Method::EDGE)
-                                 : popops::pad(f.graph, t, {1, 0}, {0, 2}, 7.0f, Method::EDGE);
-    for (unsigned row = 0; row < 3; ++row)
-      for (unsigned column = 0; column < 4; ++column) {
-        const unsigned tile = 2 * (row < 2 ? 0 : 1) + std::min(column, 1U);
-        CHECK_EQ(f.graph.getTileMapping(padded[row][column])[tile].size(), 1U);
-      }
-    CHECK(f.run(popops::cast(f.graph, padded, FLOAT, f.prog)) ==
-          (std::vector<float>{7, 7, 7, 7, 1, 2, 7, 7, 3, 4, 7, 7}));
-  }
 }
 
 TEST(scalars_and_halves_multiply_in_either_order) {
