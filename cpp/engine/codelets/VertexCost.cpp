@@ -5,6 +5,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
+#include "engine/codelets/CodeletGuard.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/VertexCount.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
@@ -16,6 +17,19 @@ namespace ipujax::engine {
 namespace {
 
 constexpr double kSupervisorCycles = 11;  // to launch workers: PopLibs' estimators
+
+/// Estimators are code of users, as codelets are.
+std::pair<std::uint64_t, std::uint64_t> estimateOf(const VertexRecord& vertex,
+                                                   const VertexStore::Estimator& estimator) {
+  std::pair<std::uint64_t, std::uint64_t> estimate;
+  try {
+    guarded([&] { estimate = estimator(vertex); });
+  } catch (const CodeletFault& e) {
+    throw poplar_error("[Graph::registerPerfEstimator] needs an estimator that returns; that of " +
+                       vertex.type + " " + e.what() + ". Correct its code.");
+  }
+  return estimate;
+}
 
 }  // namespace
 
@@ -39,7 +53,7 @@ void VertexCosts::add(const VertexRecord& vertex, const IpujaxCodelet& codelet,
   auto flops = vertex.flops;
   const auto estimator = store.estimators.find(vertex.type);
   if (!cycles && estimator != store.estimators.end())
-    std::tie(cycles, flops) = estimator->second(vertex);
+    std::tie(cycles, flops) = estimateOf(vertex, estimator->second);
   if (!cycles) cycles = ownEstimate(vertex, codelet);
   flops_ += static_cast<double>(flops);
   Entry entry{&vertex, codelet.is_multi != 0,    0, cycles.has_value(),

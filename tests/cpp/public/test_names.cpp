@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstdlib>
 #include <gcl/TileAllocation.hpp>
 #include <limits>
 #include <popfloat/experimental/CastToHalf.hpp>
@@ -101,6 +102,17 @@ TEST(estimators_say_the_cycles_of_their_vertices) {
   CHECK_EQ(asked, 1U);
   // From its loop: a load, a store, two products, a choice, and one for the loop.
   CHECK_EQ(cyclesOf({}) - none, (30.0 + 6 * 12) * workers);
+}
+
+TEST(estimators_that_end_the_process_are_errors) {
+  const auto aborts = [](const VertexIntrospector&, const Target&) -> VertexPerfEstimate {
+    std::abort();
+  };
+  CHECK_THROWS(cyclesOf(aborts), "that of Scale calls abort()");
+  const auto throws = [](const VertexIntrospector&, const Target&) -> VertexPerfEstimate {
+    throw std::runtime_error("no idea");
+  };
+  CHECK_THROWS(cyclesOf(throws), "no idea");
 }
 
 TEST(quarters_are_converted_by_the_host) {
