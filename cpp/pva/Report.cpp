@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "engine/Image.hpp"
@@ -33,6 +34,15 @@ constexpr std::string_view kHead = "ipujax profile 1\n";
 [[noreturn]] void notAReport(const std::string& where) {
   throw poplar::file_load_error("[pva] needs a report of the IPU Model; got " + where +
                                 ". Run an Engine with autoReport.all = true.");
+}
+
+bool isPattern(const std::string& text) {
+  try {
+    const std::regex pattern(text);
+    return true;
+  } catch (const std::regex_error&) {
+    return false;
+  }
 }
 
 /// The steps below a node in the order of the program, with how often each runs, from the clock at
@@ -358,6 +368,9 @@ Report reportFrom(const std::string& bytes) {
     else
       data->runs.push_back({value, line.substr(0, blank)});
   }
+  for (const char* filter : {"profiler.blocks.filter", "profiler.programs.filter"})
+    if (data->options.contains(filter) && !isPattern(data->options[filter]))
+      notAReport("an altered one");
   const std::string image{std::istreambuf_iterator<char>(in), {}};
   try {
     data->image = Image::deserialise(std::as_bytes(std::span(image)));

@@ -363,6 +363,18 @@ TEST(programs_that_compute_give_their_compute_set) {
   CHECK_EQ(ipus[0].tiles()[3].id(), 3U);
 }
 
+TEST(filters_of_an_altered_report_are_refused) {
+  const std::string file = "/tmp/ipujax_altered_profile.pop";
+  const auto open = [&](const std::string& filter) {
+    std::ofstream(file) << "ipujax profile 1\n@profiler.blocks.filter " << filter << "\n\n";
+    pva::openReport(file);
+  };
+  CHECK_THROWS(open("outer"), "the bytes end too early");  // there is no program behind it
+  CHECK_THROWS(open("out("), "an altered one");
+  CHECK_THROWS(open("[z-a]"), "an altered one");
+  std::remove(file.c_str());
+}
+
 TEST(engines_leave_reports_where_they_are_asked_to) {
   const std::string folder = "/tmp/ipujax_pva_test";
   const std::string file = folder + "/profile.pop";
