@@ -12,6 +12,7 @@ using ipujax::engine::Node;
 using ipujax::engine::NodeKind;
 
 constexpr std::size_t kMostBlocks = std::size_t{1} << 20;
+constexpr std::size_t kLongestName = 1000;
 
 const std::string& optionOf(const Data& data, const char* name) {
   static const std::string none;
@@ -46,8 +47,9 @@ class BlockCollector {
  private:
   enum class Told : std::uint8_t { kUnknown, kNo, kYes };
 
+  /// Not of longer names: the library's matcher recurses at each letter.
   static bool matches(const std::regex& filter, const std::string& name) {
-    return !name.empty() && std::regex_match(name, filter);
+    return !name.empty() && name.size() <= kLongestName && std::regex_match(name, filter);
   }
 
   /// Whether the node itself is a block.

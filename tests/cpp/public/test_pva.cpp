@@ -234,6 +234,12 @@ TEST(blocks_that_a_filter_names_are_told_once_for_each_execution) {
   CHECK(f.report({{"profiler.blocks.filter", "inn"}}).execution().blocks(0).empty());
 }
 
+TEST(names_of_any_length_are_filtered) {
+  NamedParts f;
+  f.prog.add(Block(Repeat(2, Sequence()), std::string(1'000'000, 'x')));
+  CHECK(f.report({{"profiler.blocks.filter", "(x|y)*"}}).execution().blocks(0).empty());
+}
+
 TEST(single_programs_and_copies_of_streams_are_blocks_by_option) {
   NamedParts f;
   const auto product = f.report({{"profiler.programs.filter", ".*product.*"}});
