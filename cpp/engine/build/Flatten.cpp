@@ -13,8 +13,6 @@
 namespace ipujax::engine::build {
 namespace {
 
-constexpr int kMaxCallDepth = 200;
-
 class Flattener {
  public:
   Flattener(Draft& draft, GraphImpl& graph, const FlattenOptions& options)
@@ -397,12 +395,7 @@ class Flattener {
       throw poplar_error(
           "[Call] needs a function of this graph; got another. Make it with this graph's "
           "addFunction.");
-    if (++depth_ > kMaxCallDepth)
-      throw graph_recursion_error(
-          "[Call] needs functions that do not call themselves; got a recursion. Use a Repeat "
-          "program.");
     addInto(*graph_.functions[node.ids[0]], parent, span, false);
-    --depth_;
   }
 
   void addRepeat(const ProgramNode& node, std::uint32_t parent, Span& span) {
@@ -487,8 +480,7 @@ class Flattener {
   bool has_read_ = false;  ///< a stream of the host; the others come with the first
   bool has_given_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
-  int depth_ = 0;                                                   ///< of calls
-  int nesting_ = 0;                                                 ///< of programs
+  int nesting_ = 0;  ///< of programs, those of functions that they call too
 };
 
 }  // namespace

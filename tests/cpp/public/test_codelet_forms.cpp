@@ -9,93 +9,11 @@
 #include <sstream>
 
 #include "Check.hpp"
-#include "Fixture.hpp"
+#include "Codelets.hpp"
 
 /// Codelets in the forms that public ones have, besides those of tests/cpp/engine.
 using namespace poplar;
 using namespace poplar::program;
-
-namespace {
-
-void add(Fixture& f, const std::string& source) {
-  std::istringstream text(source);
-  f.graph.addCodelets(text);
-}
-
-/// Runs one vertex of a type on tile 1, its fields connected; gives its field `out`.
-template <class T>
-std::vector<T> run(Fixture& f, const char* type,
-                   const std::vector<std::pair<const char*, Tensor>>& fields, std::size_t n) {
-  const Tensor out = f.graph.addVariable(equivalent_device_type<T>::value, {n});
-  const ComputeSet cs = f.graph.addComputeSet();
-  const VertexRef v = f.graph.addVertex(cs, type);
-  for (const auto& [name, tensor] : fields) f.graph.connect(v[name], tensor);
-  f.graph.connect(v["out"], out);
-  f.graph.setTileMapping(v, 1);
-  f.graph.setTileMapping(out, 1);
-  f.prog.add(Execute(cs));
-  return f.run<T>(out);
-}
-
-}  // namespace
-
-TEST(vectors_by_clangs_attribute_have_named_elements_and_arithmetic) {
-  Fixture f;
-  add(f, R"src(
-#include <poplar/Vertex.hpp>
-    using namespace poplar;
-    typedef int whole4 __attribute__((ext_vector_type(4)));
-    using byte2 = unsigned char __attribute__((__ext_vector_type__(2)));
-    class Named : public Vertex {
-     public:
-      Input<Vector<float>> in;
-      Output<Vector<float>> out;
-      template <class T>
-      using Pair = T __attribute__((ext_vector_type(1 + 1)));
-      bool compute() {
-        typedef float float2 __attribute__((ext_vector_type(2)));
-        const float2* pairs = (const float2*)&in[0];
-        float2 sum = 2 * pairs[0] + pairs[1] * 0.5f;
-        sum.x += pairs[1].y;
-        out[0] = sum.x;
-        out[1] = sum[1];
-        whole4 w = {1, 2, 3, 4};
-        w <<= 1;
-        out[2] = w.x + w.w + (w > 4).z;
-        const byte2 bytes = {250, 3};
-        out[3] = (bytes + bytes).x;
-        const Pair<float> same(7);
-        out[4] = same.lo + same.hi + sizeof(float2);
-        return true;
-      }
-    };)src");
-  const Tensor in = f.constant<float>({4}, {1, 2, 3, 4});
-  CHECK(run<float>(f, "Named", {{"in", in}}, 5) ==
-        (std::vector<float>{2 + 1.5F + 4, 6, 9, 244, 22}));
-}
-
-TEST(clangs_vectors_pass_to_intrinsics) {
-  Fixture f;
-  add(f, R"src(
-#include <ipu_vector_math>
-#include <poplar/Vertex.hpp>
-    typedef float pair __attribute__((ext_vector_type(2)));
-    class Passed : public poplar::Vertex {
-     public:
-      poplar::Input<poplar::Vector<float>> in;
-      poplar::Output<poplar::Vector<float>> out;
-      bool compute() {
-        const pair a = {in[0], in[1]};
-        const float2 most = a * 3;
-        const pair least = ipu::fmin(most, float2{in[2], in[3]});
-        out[0] = least.x;
-        out[1] = least.y;
-        return true;
-      }
-    };)src");
-  const Tensor in = f.constant<float>({4}, {1, 2, 4, 5});
-  CHECK(run<float>(f, "Passed", {{"in", in}}, 2) == (std::vector<float>{3, 5}));
-}
 
 TEST(sources_that_refuse_hosts_are_compiled_as_for_an_ipu) {
   Fixture f;
@@ -123,53 +41,6 @@ TEST(sources_that_refuse_hosts_are_compiled_as_for_an_ipu) {
     };)src");
   const Tensor in = f.constant<float>({4}, {1, -8, 3, 4});
   CHECK(run<float>(f, "Sums", {{"in", in}}, 4) == (std::vector<float>{-7, 7, 7, 9}));
-}
-
-TEST(vertices_that_a_source_has_for_ipus_alone_are_found) {
-  Fixture f;
-  add(f, R"src(
-#include <poplar/Vertex.hpp>
-#ifdef __IPU__
-#include <ipu_vector_math>
-#endif
-    int where() {
-#ifdef __IPU__
-      return 1;
-#else
-      return 2;
-#endif
-    }
-    class Anywhere : public poplar::Vertex {
-     public:
-      poplar::Output<poplar::Vector<int>> out;
-      bool compute() {
-        out[0] = where();
-        return true;
-      }
-    };
-#ifdef __IPU__
-    class OnIpus : public poplar::Vertex {
-     public:
-      poplar::Output<poplar::Vector<int>> out;
-      bool compute() {
-        out[0] = 10 * where() + int(ipu::fmax(float2{3, 4}, float2{1, 2})[1]);
-        return true;
-      }
-    };
-#endif
-  )src");
-  const Tensor out = f.graph.addVariable(INT, {3, 1});
-  const ComputeSet cs = f.graph.addComputeSet();
-  unsigned tile = 0;
-  for (const char* const type : {"Anywhere", "OnIpus", "Anywhere"}) {
-    const VertexRef v = f.graph.addVertex(cs, type, {{"out", out[tile]}});
-    f.graph.setTileMapping(v, tile);
-    f.graph.setTileMapping(out[tile], tile);
-    ++tile;
-  }
-  CHECK_THROWS(f.graph.addVertex(cs, "Nowhere"), "got Nowhere");
-  f.prog.add(Execute(cs));
-  CHECK(f.run<int>(out) == (std::vector<int>{2, 14, 2}));
 }
 
 TEST(what_is_wrong_for_hosts_and_for_ipus_is_told_for_hosts) {

@@ -158,7 +158,9 @@ TEST(reductions_of_rows_and_their_scale) {
   equal.graph.setInitialValue(equal.v["outCount"], 1);
   equal.graph.setInitialValue(equal.v["partialsSizeM1"], 1);
   CHECK(equal.result<int>(products) == (std::vector<int>{16, 32, 48, 64}));
+}
 
+TEST(reductions_of_logarithms_add_their_scale) {
   OneVertex logs(templateVertex("popops::ScaledContinuousReduce", "popops::ReduceLogAdd", FLOAT,
                                 FLOAT, false));
   const Tensor log = logs.onTile<float>({1}, {0});
