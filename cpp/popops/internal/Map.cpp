@@ -1,5 +1,7 @@
 #include "popops/internal/Map.hpp"
 
+#include <algorithm>
+
 #include "engine/build/VertexTypes.hpp"
 #include "engine/expr/HalfRounding.hpp"
 #include "engine/graph/Emit.hpp"
@@ -13,11 +15,14 @@ namespace popops::internal {
 
 namespace {
 using ipujax::engine::Access;
-using ipujax::engine::elementsOf;
 using ipujax::engine::shapeText;
 using ipujax::engine::StepSpec;
 using ipujax::engine::expr::ExprProgram;
 using poplar::Tensor;
+
+std::vector<std::size_t> withoutLeadingOnes(const std::vector<std::size_t>& shape) {
+  return {std::ranges::find_if(shape, [](std::size_t size) { return size != 1; }), shape.end()};
+}
 
 struct Plan {
   ExprProgram program;
@@ -127,8 +132,8 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
   std::vector<Tensor> shaped;  // an output may lack leading dimensions of 1
   for (std::size_t j = 0; j < outputs.size(); ++j) {
     const Tensor& out = outputs[j];
-    if (out.numElements() != elementsOf(plan.shape) || out.elementType().element() != types[j] ||
-        !out.isParallelWriteable())
+    if (withoutLeadingOnes(out.shape()) != withoutLeadingOnes(plan.shape) ||
+        out.elementType().element() != types[j] || !out.isParallelWriteable())
       throw poputil::poplibs_error(
           "[popops::map] needs an output of shape " + shapeText(plan.shape) + " and type " +
           poplar::Type(types[j]).toString() + " without aliases; got " + out.shapeToString() + " " +

@@ -475,6 +475,10 @@ TEST(results_lack_leading_dimensions_of_their_operands) {
   popops::addInPlace(f.graph, scalar, f.constant<float>({1, 1}, {4}), f.prog);
   popops::mulInPlace(f.graph, row, f.constant<float>({1, 2}, {10, 20}), f.prog);
   CHECK_THROWS(popops::addInPlace(f.graph, scalar, row, f.prog), "shape {2} and type float");
+  const Tensor wide = f.constant<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK_THROWS(popops::mapWithOutput(f.graph, popops::expr::_1 * 2.0f, {wide},
+                                     f.graph.addVariable(FLOAT, {3, 2}), f.prog),
+               "{2,3} and {3,2}");
   CHECK(f.run(concat(scalar.flatten(), row)) == (std::vector<float>{5, 20, 60}));
 }
 

@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <poplar/Engine.hpp>
 #include <poplin/MatMul.hpp>
@@ -370,7 +373,8 @@ TEST(programs_that_compute_give_their_compute_set) {
 }
 
 TEST(filters_of_an_altered_report_are_refused) {
-  const std::string file = "/tmp/ipujax_altered_profile.pop";
+  const std::string file = std::filesystem::temp_directory_path() /
+                           ("ipujax-altered-" + std::to_string(getpid()) + ".pop");
   const auto open = [&](const std::string& filter) {
     std::ofstream(file) << "ipujax profile 1\n@profiler.blocks.filter " << filter << "\n\n";
     pva::openReport(file);
