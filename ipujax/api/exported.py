@@ -19,9 +19,10 @@ def argument_names(exported: jax.export.Exported) -> list[str]:
     "params['kernel']", where the program has it; otherwise as "0['kernel']", by place."""
     args, kwargs = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
     found = [_placed(path) for path, _ in jax.tree.flatten_with_path((args, kwargs))[0]]
-    module = jax_compat.deserialize_artifact(exported.mlir_module_serialized)
+    module = jax_compat.module_of_exported(exported)
     arguments = main_of(module).regions[0].blocks[0].arguments
-    for index, argument in zip(exported.module_kept_var_idx, arguments, strict=True):
+    kept = exported.module_kept_var_idx  # tokens of ordered effects come before these
+    for index, argument in zip(kept, arguments[len(arguments) - len(kept) :], strict=True):
         found[index] = name_of(argument.location) or found[index]
     return found
 

@@ -86,7 +86,7 @@ class Importer:
 
     def __init__(self, exported: jax.export.Exported, changes: Sequence[Change] = ()):
         self.exported = exported
-        self.module = jax_compat.deserialize_artifact(exported.mlir_module_serialized)
+        self.module = jax_compat.module_of_exported(exported)
         self.changes = tuple(changes)
         self.on_host: Callable[[str], bool] = lambda name: False
         self.host_dtypes: Mapping[np.dtype[Any], np.dtype[Any]] = {}

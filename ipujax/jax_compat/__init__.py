@@ -55,6 +55,7 @@ from ipujax.jax_compat.exports import abstract_mesh as abstract_mesh
 from ipujax.jax_compat.exports import in_shardings_of as in_shardings_of
 from ipujax.jax_compat.exports import mesh_of_exported as mesh_of_exported
 from ipujax.jax_compat.exports import mesh_over as mesh_over
+from ipujax.jax_compat.exports import module_of_exported as module_of_exported
 from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
 from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc

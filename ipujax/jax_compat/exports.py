@@ -9,7 +9,47 @@ import jax.export
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 
-from ipujax.jax_compat.modules import deserialize_artifact
+from ipujax.jax_compat.modules import deserialize_artifact, run_passes
+from ipujax.jax_compat.platform import PLATFORM
+
+
+def module_of_exported(exported: jax.export.Exported) -> Any:
+    """The program's module for IPUs, which takes the function's kept arguments and tokens only.
+
+    A program for several platforms takes the number of its platform first and chooses by it: here
+    that number is known, and the choices are made.
+    """
+    module = deserialize_artifact(exported.mlir_module_serialized)
+    if len(exported.platforms) > 1:
+        _set_platform(module, exported.platforms.index(platform_of_exported(exported)))
+    return module
+
+
+def platform_of_exported(exported: jax.export.Exported) -> str:
+    """The platform for which `module_of_exported` takes the program: IPUs, or its first one."""
+    return PLATFORM if PLATFORM in exported.platforms else exported.platforms[0]
+
+
+def _set_platform(module: Any, index: int) -> None:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    main = ir.SymbolTable(module.operation)["main"]
+    block = main.regions[0].blocks[0]
+    number = block.arguments[0]
+    with module.context, ir.InsertionPoint.at_block_begin(block), number.location:
+        kind = ir.RankedTensorType(number.type)
+        element = ir.IntegerAttr.get(kind.element_type, index)
+        known = stablehlo.constant(ir.DenseElementsAttr.get_splat(kind, element))
+        number.replace_all_uses_with(known)
+        block.erase_argument(0)
+        old = ir.FunctionType(main.type)
+        main.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(old.inputs[1:], old.results)
+        )
+        if "arg_attrs" in main.attributes:
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get(list(main.attributes["arg_attrs"])[1:])
+    run_passes(module, ["sccp", "canonicalize"])
 
 
 def mesh_of_exported(

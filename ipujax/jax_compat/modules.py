@@ -43,12 +43,17 @@ def stablehlo_version() -> list[int]:
 
 
 def serialize_artifact(lowered: Any) -> bytes:
-    """The bytes that the plugin would get for `jax.jit(f).lower(...)`; for tests."""
+    """The bytes that the plugin would get for `jax.jit(f).lower(...)`."""
     from jax._src.interpreters import mlir as private_mlir
     from jaxlib import _jax
     from jaxlib.mlir.dialects import stablehlo
 
-    bytecode = private_mlir.module_to_bytecode(lowered.compiler_ir())
+    module = lowered.compiler_ir()
+    shapes = lowered._lowering.compile_args["shape_poly_state"]
+    if shapes is not None and shapes.uses_dim_vars:
+        # As JAX does before it compiles: it resolves choices by platform and symbolic sizes.
+        module = private_mlir.refine_polymorphic_shapes(module)
+    bytecode = private_mlir.module_to_bytecode(module)
     return bytes(
         _jax.mlir.serialize_portable_artifact(bytecode, stablehlo.get_current_version(), True)
     )

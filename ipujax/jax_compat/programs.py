@@ -9,6 +9,7 @@ import jax
 import jax.export
 import numpy as np
 
+from ipujax.jax_compat.exports import platform_of_exported
 from ipujax.jax_compat.modules import parse_module
 
 
@@ -81,8 +82,8 @@ def exported_like(
     results: Sequence[Any],
     platforms: tuple[str, ...] = (),
 ) -> jax.export.Exported:
-    """A portable artifact as an exported function of arrays, for these platforms, or for those of
-    another one.
+    """A portable artifact as an exported function of arrays, for these platforms, or for that for
+    which `module_of_exported` takes another one.
 
     JAX's public functions export only what JAX traced itself.
     """
@@ -111,7 +112,7 @@ def exported_like(
         "mlir_module_serialized": code,
         "module_kept_var_idx": tuple(range(len(takes))),
         "_get_vjp": None,
-        "platforms": platforms or exported.platforms,
+        "platforms": platforms or (platform_of_exported(exported),),
     }
     known = {field.name for field in dataclasses.fields(exported)}
     return dataclasses.replace(exported, **{k: v for k, v in changes.items() if k in known})

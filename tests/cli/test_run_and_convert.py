@@ -13,6 +13,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import ipujax as ipu
 from ipujax.cli.expressions import evaluate
@@ -240,6 +241,34 @@ def test_convert_then_run(program: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert code == 1
     assert "which exists" in error
     assert made.read_bytes() == before
+
+
+@pytest.mark.parametrize("platforms", [("cpu", "ipu"), ("ipu", "tpu", "cpu")])
+def test_programs_for_several_platforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], platforms: tuple[str, ...]
+):
+    """Run, converted and precompiled alike: each takes the branches for IPUs."""
+
+    def function(x: Any) -> tuple[Any, Any]:
+        def on_cpu(x: Any) -> Any:
+            return jnp.linalg.eigh(x @ x.T)[0]
+
+        chosen = lax.platform_dependent(x, cpu=on_cpu, tpu=on_cpu, default=lambda x: x.sum(1))
+        return chosen, jax.random.normal(jax.random.key(0), (3,)) * x[0]
+
+    wanted = [np.asarray(each) for each in jax.jit(function)(X)]
+    made = jax.export.export(jax.jit(function), platforms=platforms)(X)
+    program, converted, saved = (tmp_path / name for name in ("a.jax", "b.jax", "c.ipu"))
+    program.write_bytes(made.serialize())
+    assert run(capsys, "convert", program, "-o", converted)[0] == 0
+    ipu.precompile(made).save(saved)
+    given = ("--input-exprs", "x=arange(6.0).reshape(2, 3)", "--json")
+    for path in (program, converted, saved):
+        code, out, error = run(capsys, "run", path, *given)
+        assert code == 0, error
+        found = json.loads(out)["results"]
+        for i, each in enumerate(wanted):
+            np.testing.assert_allclose(found[f"result[{i}]"]["values"], each, rtol=1e-6)
 
 
 def test_convert_to_an_executable_by_a_file_of_settings(
