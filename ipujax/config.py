@@ -167,10 +167,11 @@ def _check_together(machine: MachineConfig) -> None:
             f"{machine.num_ipus_in_host} IPUs; got {unknown[0]}. "
             "Run python -m ipujax devices --ids."
         )
-    wrong = [count for count in machine.ipus if count & (count - 1)] if machine.num_ipus else []
+    wrong = [count for count in machine.ipus if count & (count - 1)]
     if wrong:
+        name = "num_ipus" if machine.num_ipus else "ipus_per_device"
         raise ConfigError(
-            f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
+            f"[config] {name} needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
             f"Use {rounded_up(wrong[0])}, or set auto_round_num_ipus."
         )
     if machine.use_model and not machine.num_tiles:

@@ -80,7 +80,15 @@ def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError
     text = os.fspath(value)
-    return ",".join(map(str.strip, text.split(","))) if spec.metadata["several"] else text
+    parts = [part.strip() for part in text.split(",")] if spec.metadata["several"] else [text]
+    return ",".join(_member(part, allowed_values(spec)) for part in parts)
+
+
+def _member(text: str, allowed: tuple[Value, ...]) -> str:
+    """The allowed value that Graphcore's enumerations write in upper case, such as
+    SelectionOrder.SNAKE; any other text as it is."""
+    name = text.rpartition(".")[2].lower()
+    return name if text not in allowed and name in allowed else text
 
 
 def parse(spec: dataclasses.Field[Any], value: object, where: str) -> Value:

@@ -96,6 +96,15 @@ def test_a_dump_folder_that_cannot_be_made(tmp_path: Path):
         config.from_environment({"IPUJAX_DUMP_DIR": str(tmp_path / "file" / "dump")})
 
 
+@pytest.mark.parametrize("text", ["SNAKE", "SelectionOrder.SNAKE", "snake"])
+def test_members_of_enumerations_are_written_as_graphcore_does(text: str):
+    assert config.from_environment({"IPUJAX_SELECTION_ORDER": text}).machine.selection_order == (
+        "snake"
+    )
+    values = {"floating_point_exceptions": "INV,OFLO"}
+    assert config.IPUConfig().replace(**values).compile.floating_point_exceptions == "inv,oflo"
+
+
 def test_per_call_options():
     base = config.CompileConfig(out_of_memory="error")
     changed = config.with_compiler_options(base, {"ipu_partials_type": "half"})

@@ -97,6 +97,16 @@ def test_bad_inputs(
     assert re.search(message, error)
 
 
+@pytest.mark.parametrize("share", ["1.5", "0", "-1", "nan", "half"])
+def test_memory_proportions_are_shares(
+    program: Path, capsys: pytest.CaptureFixture[str], share: str
+):
+    with pytest.raises(SystemExit) as caught:
+        run(capsys, "run", program, f"--matmul-amp={share}")
+    assert caught.value.code == 2
+    assert f"needs a number above 0, at most 1; got {share!r}" in capsys.readouterr().err
+
+
 def exported_over(*sizes: int, inputs: bool = True, explicit: bool = False) -> bytearray:
     """tanh(x @ w) and the sums of its columns, over a mesh of these sizes."""
     names = ("a", "b")[: len(sizes)]

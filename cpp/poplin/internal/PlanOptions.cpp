@@ -29,7 +29,8 @@ bool isFirst(const char* where, const std::string& name, const std::string& valu
 double proportion(const char* where, const std::string& name, const std::string& value) {
   char* end = nullptr;
   const double x = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != '\0' || !(x >= 0)) refuse(where, name, value, "a number >= 0");
+  if (value.empty() || *end != '\0' || !(x >= 0 && x <= 1))
+    refuse(where, name, value, "a number from 0 to 1");
   return x;
 }
 

@@ -118,6 +118,8 @@ TEST(matmul_options_are_checked) {
   const Tensor a = d.random(FLOAT, {8, 8});
   CHECK_THROWS(poplin::matMul(d.graph, a, a, d.prog, "x", {{"tilesPerIPU", "0"}}),
                "a positive integer");
+  CHECK_THROWS(poplin::matMul(d.graph, a, a, d.prog, "x", {{"availableMemoryProportion", "7"}}),
+               "a number from 0 to 1");
   CHECK_THROWS(poplin::matMul(d.graph, a, a, d.prog, "x", {{"disableTransformations", "no"}}),
                "true or false");
   for (const auto& [name, value] : {std::pair{"tilesPerIPU", "1000"},
