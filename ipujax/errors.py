@@ -235,6 +235,15 @@ def too_deep(got: str) -> NestingError:
     )
 
 
+def missing_extension(error: ImportError) -> IpuError:
+    """The error for a package whose built extension cannot be imported."""
+    return IpuError(
+        f"[plugin] needs its built extension; got: {error}. In the source tree, run make build; "
+        "to use an installed ipujax instead, start Python in another folder. If ipujax is "
+        "installed without its extension, install its wheel again."
+    )
+
+
 class OutOfMemoryError(IpuError, MemoryError):
     """The program needs more memory on a tile than a tile has (`out_of_memory="error"`)."""
 

@@ -17,7 +17,13 @@ from typing import Any
 
 from ipujax import attached, config, devices, host_callbacks, interrupts, jax_compat, settings
 from ipujax.compile_progress import compile_progress
-from ipujax.errors import CompileCancelledError, ConfigError, IpuError, remember
+from ipujax.errors import (
+    CompileCancelledError,
+    ConfigError,
+    IpuError,
+    missing_extension,
+    remember,
+)
 from ipujax.logs import logger_of
 from ipujax.process_variables import check_process_variables
 from ipujax.types import PlatformConfig
@@ -46,11 +52,7 @@ def initialize() -> None:
     except IpuError as error:
         logger.warning("ipujax is not available: %s", error)
     except ImportError as error:
-        logger.warning(
-            "ipujax is not available: [plugin] needs its built extension; got: %s. "
-            "Run make build in the source tree, or install the wheel.",
-            error,
-        )
+        logger.warning("ipujax is not available: %s", missing_extension(error))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from ipujax.errors import missing_extension
+
 PACKAGES = ("ipujax", "jax", "jaxlib", "numpy", "scipy-openblas32")
 
 
@@ -37,8 +39,10 @@ def entry_point() -> str:
 
 
 def extension() -> str:
-    from ipujax._poplar import _poplar
-
+    try:
+        from ipujax._poplar import _poplar
+    except ImportError as error:
+        raise missing_extension(error) from None
     return f"{_poplar.__file__}, built for the {_poplar.backend}"
 
 

@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 
 from ipujax import config
-from ipujax.errors import IpuError
+from ipujax.errors import missing_extension
 from ipujax.process_variables import check_process_variables
 
 
@@ -20,8 +20,5 @@ def check_installation() -> None:
     try:
         import_module("ipujax._poplar._poplar")
     except ImportError as error:
-        raise IpuError(
-            f"[plugin] needs its built extension; got: {error}. Run make build in the source tree, "
-            "or install the wheel."
-        ) from None
+        raise missing_extension(error) from None
     config.from_environment()

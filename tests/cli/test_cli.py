@@ -109,6 +109,21 @@ def test_without_the_extension_words_say_so(monkeypatch, capsys):
     assert "[plugin] needs its built extension" in capsys.readouterr().err
 
 
+def test_an_unbuilt_source_tree_says_how_to_build_it(run_python, tmp_path: Path):
+    """It hides an installed ipujax where Python starts in it."""
+    shutil.copytree(
+        ROOT / "ipujax", tmp_path / "ipujax", ignore=shutil.ignore_patterns("__pycache__", "*.so")
+    )
+    missing = rf"got: no _poplar\S+\.so in {tmp_path}/ipujax/_poplar\. .* run make build; .*folder"
+    env = {"PYTHONPATH": str(tmp_path), "JAX_PLATFORMS": ""}
+    ran = run_python("-P", "-c", "import jax; print(jax.default_backend())", env=env)
+    assert (ran.returncode, ran.stdout) == (0, "cpu\n"), ran.stderr
+    assert re.search(missing, ran.stderr), ran.stderr
+    ran = run_python("-P", "-m", "ipujax", "doctor", env=env)
+    assert ran.returncode == 1
+    assert re.search(rf"FAIL +extension +.*{missing}", ran.stdout), ran.stdout
+
+
 @pytest.mark.parametrize("word", sorted(LABORATORY))
 def test_an_installed_package_says_where_its_laboratory_is(run_python, tmp_path: Path, word):
     """A copy of the package stands for a wheel: it holds no tests."""
