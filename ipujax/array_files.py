@@ -18,6 +18,7 @@ import ml_dtypes  # noqa: F401 (gives NumPy the names bfloat16, float8_e5m2 ...)
 import numpy as np
 
 from ipujax.errors import ArrayFileError
+from ipujax.file_reading import content_of, json_of
 from ipujax.new_files import replacing
 
 _MAGIC = b"IPUARRAY"
@@ -68,7 +69,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], Any]:
         ArrayFileError: the file is damaged, or of another kind.
         OSError: it cannot be read.
     """
-    data = path.read_bytes()
+    data = content_of(path)
     try:
         header, start = read_header(data, _MAGIC, _VERSION)
         arrays = {entry["name"]: _array(data, start, entry) for entry in header["arrays"]}
@@ -93,7 +94,7 @@ def read_header(data: bytes, magic: bytes, version: int) -> tuple[dict[str, Any]
     text = data[start : start + length]
     if len(text) != length or zlib.crc32(text) != checksum:
         raise ValueError("its header does not match its checksum")
-    header = json.loads(text)
+    header = json_of(text)
     if header["version"] != version:
         raise ValueError(f"it has version {header['version']}, not {version}")
     return header, start + length

@@ -142,14 +142,28 @@ def _take_all(first: int, count: int) -> bool:
 
 def _take(ipu: int) -> int | None:
     """A descriptor that locks the IPU; None where another has it."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(_folder() / f"ipu{ipu}.lock", flags, 0o600)
+    path = _folder() / f"ipu{ipu}.lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise _no_lock(path, error.strerror or str(error)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _no_lock(path, "a file of another kind")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _no_lock(path: Path, got: str) -> AttachError:
+    return AttachError(
+        f"[devices] needs {path} as a plain file to lock; got {got}. Remove it, or set "
+        "XDG_RUNTIME_DIR."
+    )
 
 
 def _folder() -> Path:

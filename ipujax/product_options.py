@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from ipujax.file_reading import json_of
 from ipujax.layers import layer_of, named_layer
 
 SCOPES = "scopes"
@@ -39,8 +40,8 @@ def check_product_options(text: str) -> str | None:
     if not text:
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = json_of(text)
+    except ValueError:
         return NEEDS
     if not isinstance(found, dict):
         return NEEDS
@@ -54,8 +55,8 @@ def check_product_options(text: str) -> str | None:
 def check_pooling_options(text: str) -> str | None:
     """What is needed if the text is no JSON object of PopLibs' options of pooling."""
     try:
-        found = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
+        found = json_of(text) if text else {}
+    except ValueError:
         found = None
     is_known = isinstance(found, dict) and all(
         name in POOLING and str(value).lower() in ("true", "false") for name, value in found.items()
@@ -78,13 +79,13 @@ def as_text(options: Mapping[str, Any] | str) -> str:
 
 def has_scopes(text: str) -> bool:
     """Whether some options are for some products only."""
-    return SCOPES in text and SCOPES in json.loads(text)
+    return SCOPES in text and SCOPES in json_of(text)
 
 
 @lru_cache(maxsize=256)
 def in_scope(text: str, name: str, line: str) -> str:
     """The options of the op with this name and source line, the same for all ops."""
-    options = json.loads(text)
+    options = json_of(text)
     layer, _ = layer_of(name)
     for scope, own in options.pop(SCOPES, {}).items():
         if scope == line or named_layer(layer, [scope]):
@@ -95,7 +96,7 @@ def in_scope(text: str, name: str, line: str) -> str:
 @lru_cache(maxsize=256)
 def flags_of(text: str) -> Mapping[str, str]:
     """Options as PopLibs has them: all values text."""
-    options = json.loads(text) if text else {}
+    options = json_of(text) if text else {}
     return {
         option: value if isinstance(value, str) else json.dumps(value)
         for option, value in options.items()

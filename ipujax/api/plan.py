@@ -19,7 +19,7 @@ from ipujax.new_files import replacing
 from ipujax.planner.fingerprint import fingerprint
 from ipujax.planner.parts import Divided, divide
 from ipujax.planner.pieces import Piece, pieces_of, run_pieces
-from ipujax.planner.plan_file import PlanData, check_stages, from_text, stages_of, to_text
+from ipujax.planner.plan_file import PlanData, check_stages, from_file, stages_of, to_text
 from ipujax.planner.table import table
 
 WHERE = "ipu.Plan"
@@ -127,7 +127,7 @@ class Plan:
             PipelineError: the file is no plan, or was edited so that a name or a type is wrong.
                 That it is a plan for another function is seen where it is called.
         """
-        return cls(fun, from_text(Path(path).read_text(), str(path)))
+        return cls(fun, from_file(path))
 
     def measure(self, args: Sequence[Any], in_axes: Any = None) -> dict[str, float]:
         """Compiles the pipeline, with its gradient if it has a reduction, for the first IPU device.

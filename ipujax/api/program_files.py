@@ -21,9 +21,10 @@ from ipujax.api.programs import cost_of, report_of
 from ipujax.api.remedies import search
 from ipujax.api.report import SECONDS, report
 from ipujax.errors import ConfigError, IpuError, ReportError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of
 from ipujax.jax_compat import PLATFORM
 from ipujax.limited_reading import limited_reading
-from ipujax.reporting.document import LARGEST_FILE, load_report
+from ipujax.reporting.document import load_report
 from ipujax.reporting.model import Report
 
 #: How MLIR bytecode begins.
@@ -141,10 +142,8 @@ def _report_of_artifact(code: bytes, options: Mapping[str, Any]) -> Report:
 
 def _content(path: Path) -> bytes:
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise OSError(f"more than {LARGEST_FILE} bytes")
-        return path.read_bytes()
-    except OSError as error:
+        return content_of(path, MOST_JSON_BYTES)
+    except (OSError, ValueError) as error:
         raise ReportError(
             f"[report] needs {KINDS}; got {error} for {str(path)!r}. Pass another path."
         ) from None

@@ -15,6 +15,7 @@ from typing import Any
 
 from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.errors import ConvertError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
 
 #: Settings that are JSON on the command line, or a file of it.
 _JSON = {
@@ -107,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     with replacing(output) as file:
         file.write(made.program.serialize())
     shown = {"output": str(output), "notes": made.notes}
-    print(json.dumps(shown, indent=2) if arguments.json else "\n".join([*made.notes, str(output)]))
+    lines = "\n".join([*made.notes, str(output)])
+    print(json.dumps(shown, indent=2) if arguments.json else printable(lines))
     return 0
 
 
@@ -122,7 +124,8 @@ def _num_ipus(settings: Any) -> int:
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text if text.lstrip()[:1] in "[{tf" else Path(text).read_text())
+        is_json = text.lstrip()[:1] in "[{tf"
+        return json_of(text if is_json else content_of(text, MOST_JSON_BYTES))
     except (OSError, ValueError) as error:
         raise ConvertError(
             f"[convert] needs --{name.replace('_', '-')} as JSON or a file of it; got "

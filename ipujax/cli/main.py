@@ -19,6 +19,7 @@ from ipujax.errors import (
     RecoverableError,
     UnrecoverableError,
 )
+from ipujax.file_reading import printable
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {
@@ -65,7 +66,7 @@ def _run(given: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except IpuError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return _code_of(error)
     except BrokenPipeError:
         # The reader of our output has exited, as `head` does; nothing may be flushed at exit.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from ipujax.cli.expressions import evaluate
 from ipujax.errors import ConfigError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 
 def gather(
@@ -117,7 +117,7 @@ def _arrays(path: str) -> Any:
 def _examples(text: str) -> dict[str, Any]:
     try:
         is_file = not text.lstrip().startswith(("{", "["))
-        read = json.loads(Path(text).read_text() if is_file else text)
+        read = json_of(content_of(text, MOST_JSON_BYTES) if is_file else text)
         if isinstance(read, list):
             names = {name: None for example in read for name in example}
             return {name: np.array([example[name] for example in read]) for name in names}

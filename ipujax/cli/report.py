@@ -11,6 +11,7 @@ import argparse
 from ipujax.cli.installation import check_installation
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
+from ipujax.file_reading import printable
 from ipujax.reporting.document import load_report
 from ipujax.reporting.figures import figures
 from ipujax.reporting.model import Report
@@ -44,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         shown.save(arguments.output)
     if arguments.json:
-        print(figures(shown))
+        print(printable(figures(shown)))
     elif not arguments.output:
-        print(shown)
+        print(printable(str(shown)))
     return 0
 
 

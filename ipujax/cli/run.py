@@ -18,6 +18,7 @@ from ipujax.cli.program_inputs import gather
 from ipujax.config import PER_CALL_PREFIX, from_environment
 from ipujax.configuration.tree import rounded_up
 from ipujax.errors import ConfigError
+from ipujax.file_reading import printable
 from ipujax.product_options import poplibs_options
 
 RESULTS = "results.npz"
@@ -198,6 +199,6 @@ def _show(results: dict[str, Any], written: Path | None, as_json: bool) -> None:
         return
     for name, x in results.items():
         shown = "" if written is not None else f"\n{x}"
-        print(f"{name}: {x.dtype}{list(x.shape)}{shown}")
+        print(printable(f"{name}: {x.dtype}{list(x.shape)}{shown}"))
     if written is not None:
         print(written)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipujax.configuration.theirs import CONVERTED, RENAMED, WITHOUT
 from ipujax.errors import ConfigError
+from ipujax.file_reading import json_of, text_of
 from ipujax.logs import logger_of
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def from_json(text: str, where: str) -> dict[str, Any]:
         ConfigError: the text is no JSON object, or an option is unknown; `where` names the text.
     """
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = json_of(text)
+    except ValueError as error:
         raise _refused(where, "JSON", str(error)) from None
     return _named(found, where)
 
@@ -50,12 +51,10 @@ def from_json(text: str, where: str) -> dict[str, Any]:
 def from_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Values of options by name, from a file; see `IPUConfig.from_file`."""
     file = Path(path)
-    if file.stat().st_size > MOST_BYTES:
-        raise _refused(str(file), f"at most {MOST_BYTES} bytes", f"{file.stat().st_size}")
     try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise _refused(str(file), "UTF-8 text", str(error)) from None
+        text = text_of(file, MOST_BYTES)
+    except ValueError as error:
+        raise _refused(str(file), f"at most {MOST_BYTES} bytes of UTF-8 text", str(error)) from None
     if file.suffix == ".json":
         return from_json(text, str(file))
     if file.suffix != ".toml":

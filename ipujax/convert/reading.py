@@ -11,6 +11,7 @@ import jax.export
 
 from ipujax import jax_compat
 from ipujax.errors import ConvertError
+from ipujax.file_reading import content_of
 from ipujax.limited_reading import limited_reading
 
 NEEDS = "a program that jax.export serialised"
@@ -27,7 +28,7 @@ def read_program(path: str | Path, where: str = "convert") -> jax.export.Exporte
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise _refused(where, path, error.strerror or str(error)) from None
     command = [sys.executable, "-m", __name__, str(path)]
@@ -55,7 +56,7 @@ def _refused(where: str, path: Path, got: str) -> ConvertError:
 
 def _main(path: str) -> int:
     try:
-        content = Path(path).read_bytes()
+        content = content_of(path)
         with limited_reading(content):
             _read(content)
     except Exception as error:  # flatbuffers and MLIR fail in many ways on other bytes

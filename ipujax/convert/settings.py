@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ipujax.errors import ConvertError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 LONGEST_TIMEOUT_US = 10**12
 PRECISIONS = ("FP32", "FP16")
@@ -86,7 +86,7 @@ _NESTED = {
 def from_file(path: str | Path) -> dict[str, Any]:
     """The settings in a JSON file, checked as `settings_of` does."""
     try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
+        read = json_of(content_of(path, MOST_JSON_BYTES))
     except (OSError, ValueError) as error:
         raise ConvertError(
             f"[convert] needs a JSON file of settings; got {str(path)!r}: {error}. Write an object "

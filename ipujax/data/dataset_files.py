@@ -23,6 +23,7 @@ from ipujax.data import trees
 from ipujax.errors import FeedError
 from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, specs_of
 from ipujax.feeds.ports import bytes_of
+from ipujax.file_reading import opened_file
 from ipujax.new_files import replacing
 
 _MAGIC = b"IPUBATCH"
@@ -93,7 +94,7 @@ class DatasetFile:
 
     def __init__(self, path: str | Path):
         self._path = Path(path)
-        with self._path.open("rb") as file:
+        with opened_file(self._path) as file:
             head = file.read(_MOST_HEADER)
         try:
             header, self._start = array_files.read_header(head, _MAGIC, _VERSION)
@@ -122,7 +123,7 @@ class DatasetFile:
 
     def skip(self, number: int) -> Iterator[Any]:
         """The batches after this number, which are not read."""
-        with self._path.open("rb") as file:
+        with opened_file(self._path) as file:
             file.seek(self._start + number * self._record)
             for i in range(number, self._count):
                 yield self._batch(i, file.read(self._record))

@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.errors import ConfigError
+from ipujax.file_reading import json_of, opened_file
 from ipujax.host_table.mapped import in_order
 from ipujax.host_table.table import HostTable
 from ipujax.new_files import replacing
@@ -120,7 +121,7 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], Header]]:
     Raises:
         ConfigError: it is no saved table, or is damaged.
     """
-    with path.open("rb") as file:
+    with opened_file(path) as file:
         header = _header(path, file)
         checksum, ids_begin = 0, header.bytes_after - header.entries * (8 + 4 * header.columns)
         for begin in range(0, header.bytes_after, PIECE_BYTES):
@@ -161,8 +162,8 @@ def _header(path: Path, file: IO[bytes]) -> Header:
     if len(text) != HEADER_BYTES or not text.startswith(MAGIC):
         _refuse(path, "another beginning")
     try:
-        found = json.loads(text[len(MAGIC) :])
-    except (ValueError, RecursionError):
+        found = json_of(text[len(MAGIC) :])
+    except ValueError:
         _refuse(path, "a header that is no JSON")
     names = Header.__annotations__
     if not isinstance(found, dict) or set(found) != set(names):

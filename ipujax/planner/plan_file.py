@@ -6,9 +6,11 @@ import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from ipujax.errors import PipelineError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 VERSION = 1
 WHERE = "ipu.Plan.load"
@@ -43,16 +45,16 @@ def to_text(data: PlanData) -> str:
     return json.dumps(asdict(data), indent=2) + "\n"
 
 
-def from_text(text: str, origin: str) -> PlanData:
+def from_file(path: str | Path) -> PlanData:
     """The plan that a file contains.
 
-    Args:
-        origin: the file's name, for messages.
     Raises:
+        OSError: the file cannot be read.
         PipelineError: it is no plan, or a name or a type in it is wrong.
     """
+    origin = str(path)
     try:
-        read = json.loads(text)
+        read = json_of(content_of(path, MOST_JSON_BYTES))
     except ValueError as error:
         raise _refused(origin, "JSON", str(error)) from None
     if not isinstance(read, dict):

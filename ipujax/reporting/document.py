@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ipujax.errors import ReportError
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 from ipujax.reporting.model import KINDS, Report
 
 SCHEMA = "ipujax report 4"
 #: Largest number that a report may have; sums of such numbers stay finite.
 LARGEST = 1e24
-LARGEST_FILE = 1 << 29  #: bytes
 
 
 def write(report: Report) -> str:
@@ -41,10 +41,8 @@ def load_report(path: str | Path) -> Report:
     """
     where = Path(path)
     try:
-        if where.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"more than {LARGEST_FILE} bytes")
-        document = json.loads(where.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        document = json_of(content_of(where, MOST_JSON_BYTES))
+    except (OSError, ValueError) as error:
         raise ReportError(
             f"[load_report] needs a readable JSON file; got {error} for {str(where)!r}. "
             "Save the report again."

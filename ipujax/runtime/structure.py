@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipujax.errors import ExecutableError, SessionError
+from ipujax.file_reading import json_of
 
 Node = Any
 #: Deeper pytrees are refused, in files too.
@@ -68,7 +69,7 @@ def read(text: str, num_arguments: int, num_results: int) -> tuple[list[str], li
         ExecutableError: the text is not what `encode` made for these numbers of leaves.
     """
     try:
-        made = json.loads(text)
+        made = json_of(text)
         names, nodes, result = made["parameters"], made["arguments"], made["result"]
         if len(names) != len(nodes) or not all(type(name) is str for name in names):
             raise ValueError("names")
@@ -79,7 +80,7 @@ def read(text: str, num_arguments: int, num_results: int) -> tuple[list[str], li
         _check(result, results, 0)
         if found != [*range(num_arguments)] or results != [*range(num_results)]:
             raise ValueError("leaves")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ExecutableError(
             "[load] needs a file that ipujax.precompile saved; got one with another description "
             f"of its pytrees ({error}). Save it again."

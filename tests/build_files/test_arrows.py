@@ -72,6 +72,7 @@ PYTHON_SHARED = {
     "_poplar",
     "attached",
     "array_files",
+    "file_reading",
     "new_files",
     "codelet_sources",
     "configuration",

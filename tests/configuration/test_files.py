@@ -178,7 +178,7 @@ def test_a_file_that_is_too_large_or_no_text(tmp_path: Path):
     with pytest.raises(ConfigError, match="at most 1048576 bytes"):
         IPUConfig.from_file(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="needs UTF-8 text"):
+    with pytest.raises(ConfigError, match="bytes of UTF-8 text"):
         IPUConfig.from_file(path)
     with pytest.raises(OSError, match="No such file"):
         IPUConfig.from_file(tmp_path / "nowhere.json")
