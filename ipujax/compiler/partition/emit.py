@@ -92,8 +92,9 @@ class Emitter:
         return self.broadcast(value, kind.shape) if kind.shape else value
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
-        """Real numbers with the elements of the type `like`."""
-        return self.broadcast(self.constant(np.zeros((), np.int64), like.element_type), shape)
+        """Zeros with the elements of the type `like`."""
+        kind = ir.RankedTensorType.get([], like.element_type)
+        return self.broadcast(self.one("stablehlo.constant", kind, [], value=zero_of(kind)), shape)
 
     def resplat(self, attr: Any, shape: Sequence[int]) -> Any:
         """A splat constant in another shape, or None if it is not a splat."""
@@ -280,6 +281,14 @@ def _grouped(groups: np.ndarray, global_ids: bool) -> dict[str, Any]:
     if global_ids:
         attributes["use_global_device_ids"] = ir.UnitAttr.get()
     return attributes
+
+
+def zero_of(kind: Any) -> Any:
+    """An attribute of zeros of that tensor type."""
+    element = kind.element_type
+    if isinstance(element, ir.ComplexType):
+        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
+    return ir.DenseElementsAttr.get_splat(kind, _scalar(element, 0))
 
 
 def _scalar(element_type: Any, value: float) -> Any:
