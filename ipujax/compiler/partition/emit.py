@@ -93,8 +93,11 @@ class Emitter:
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
         """Zeros with the elements of the type `like`."""
-        kind = ir.RankedTensorType.get([], like.element_type)
-        return self.broadcast(self.one("stablehlo.constant", kind, [], value=zero_of(kind)), shape)
+        element = like.element_type
+        if not isinstance(element, ir.ComplexType):
+            return self.filled(0, tensor_type(shape, like))
+        part = self.filled(0, ir.RankedTensorType.get(list(shape), element.element_type))
+        return self.one("stablehlo.complex", tensor_type(shape, like), [part, part])
 
     def resplat(self, attr: Any, shape: Sequence[int]) -> Any:
         """A splat constant in another shape, or None if it is not a splat."""
@@ -281,14 +284,6 @@ def _grouped(groups: np.ndarray, global_ids: bool) -> dict[str, Any]:
     if global_ids:
         attributes["use_global_device_ids"] = ir.UnitAttr.get()
     return attributes
-
-
-def zero_of(kind: Any) -> Any:
-    """An attribute of zeros of that tensor type."""
-    element = kind.element_type
-    if isinstance(element, ir.ComplexType):
-        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
-    return ir.DenseElementsAttr.get_splat(kind, _scalar(element, 0))
 
 
 def _scalar(element_type: Any, value: float) -> Any:

@@ -9,8 +9,9 @@ from jaxlib.mlir import ir
 
 from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.modules import target_of
-from ipujax.compiler.partition.emit import Emitter, zero_of
+from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
+from ipujax.compiler.partition.mesh import dims_of, layout_of
 from ipujax.compiler.partition.op_calls import localise_op, numbered
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -21,7 +22,6 @@ from ipujax.errors import CallbackError
 @localises(
     "sdy.reshard",
     "sdy.sharding_constraint",
-    "sdy.all_gather",
     "sdy.all_slice",
     "sdy.all_to_all",
     "sdy.collective_permute",
@@ -37,6 +37,19 @@ def reshard_to(localiser: Localiser, operation: Any) -> None:
     value = operation.operands[0]
     layout = localiser.shardings.layout(attributes[name], localiser.shape(value), localiser.manual)
     localiser.rename(operation, [localiser.take_as(value, layout)])
+
+
+@localises("sdy.all_gather", always=True)
+def all_gather(localiser: Localiser, operation: Any) -> None:
+    """Joins blocks, of parts too: Shardy leaves out of the sharding what stays unreduced."""
+    value = operation.operands[0]
+    sharding, shape = operation.attributes["out_sharding"], localiser.shape(value)
+    joined = localiser.shardings.layout(sharding, shape, localiser.manual)
+    layout = localiser.layout(value)
+    if layout is not None and layout.unreduced:
+        dims = dims_of(joined, len(shape))
+        joined = layout_of(layout.mesh, dims, layout.unreduced, layout.kind)
+    localiser.rename(operation, [localiser.take_as(value, joined)])
 
 
 @localises("sdy.all_reduce", always=True)
@@ -174,7 +187,7 @@ def _zeros(emit: Emitter, operation: Any, kind: Any) -> Any:
     if _is_token(kind):
         tokens = [value for value in operation.operands if _is_token(value.type)]
         return tokens[0] if tokens else emit.one("stablehlo.create_token", kind, [])
-    return emit.one("stablehlo.constant", kind, [], value=zero_of(kind))
+    return emit.zeros(kind.shape, kind)
 
 
 def _is_token(kind: Any) -> bool:
