@@ -77,6 +77,16 @@ def sharding_bytes(devices: np.ndarray | None, copies: bool, parts: bool = False
     return bytes(sharding.SerializeToString())
 
 
+def is_unreduced(serialised: bytes) -> bool:
+    """Whether devices hold parts of blocks, from `sharding_bytes`."""
+    from jax._src.lib import xla_client
+
+    sharding = hlo_sharding(serialised)
+    return bool(
+        sharding.is_unreduced() or xla_client.OpSharding.Type.UNREDUCED in sharding.subgroup_types()
+    )
+
+
 def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How an array of that rank lies on devices, from `sharding_bytes`.
 

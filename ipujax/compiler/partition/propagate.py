@@ -71,7 +71,7 @@ def _sharding_of(value: Any) -> Any:
         operation, index = value.owner.owner.operation, value.arg_number
         given = dictionaries_of(operation, "arg_attrs")
         if given:
-            return given[index][SHARDING] if SHARDING in given[index] else None
+            return {item.name: item.attr for item in given[index]}.get(SHARDING)
         return _each_of(operation, "in_shardings", index)
     operation, index = value.owner.operation, value.result_number
     if operation.name == "sdy.sharding_constraint":
