@@ -119,6 +119,11 @@ def _sharded(described: Mapping[str, Any], executable: bytes) -> dict[str, Any]:
         made = []
         for leaf in leaves:
             if leaf.slot >= 0:
+                if jax_compat.is_unreduced(shardings[leaf.slot]):
+                    raise ExecutableError(
+                        f"[{WHERE}] needs arguments and results that are reduced; got {leaf.name}, "
+                        "whose parts a file cannot describe. Reshard it in the function."
+                    )
                 counts, blocks = jax_compat.blocks_of(shardings[leaf.slot], len(leaf.shape))
                 leaf = replace(leaf, counts=counts, blocks=blocks)
             made.append(leaf)

@@ -52,13 +52,14 @@ def hlo_sharding(serialised: bytes) -> Any:
     return xla_client.HloSharding.from_proto(sharding)
 
 
-def sharding_bytes(devices: np.ndarray | None, copies: bool) -> bytes:
+def sharding_bytes(devices: np.ndarray | None, copies: bool, parts: bool = False) -> bytes:
     """A serialised xla.OpSharding, as PJRT passes it to JAX.
 
     Args:
         devices: the device of each block, with one dimension for each of the tensor's; None for a
             replicated tensor.
         copies: whether `devices` has one more dimension, of devices that hold the same block.
+        parts: whether `devices` has one more before that, of devices whose blocks are unreduced.
     """
     from jax._src.lib import xla_client
 
@@ -69,8 +70,21 @@ def sharding_bytes(devices: np.ndarray | None, copies: bool) -> bytes:
         sharding.type = xla_client.OpSharding.Type.OTHER
         sharding.tile_assignment_dimensions = list(devices.shape)
         sharding.tile_assignment_devices = devices.reshape(-1).tolist()
-        sharding.replicate_on_last_tile_dim = copies
+        sharding.replicate_on_last_tile_dim = copies and not parts
+        if parts:
+            kinds = xla_client.OpSharding.Type
+            sharding.last_tile_dims = [kinds.UNREDUCED, kinds.REPLICATED][: 1 + copies]
     return bytes(sharding.SerializeToString())
+
+
+def is_unreduced(serialised: bytes) -> bool:
+    """Whether devices hold parts of blocks, from `sharding_bytes`."""
+    from jax._src.lib import xla_client
+
+    sharding = hlo_sharding(serialised)
+    return bool(
+        sharding.is_unreduced() or xla_client.OpSharding.Type.UNREDUCED in sharding.subgroup_types()
+    )
 
 
 def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import ipujax as ipu
 from tests.conftest import RunPython
@@ -187,3 +187,14 @@ def test_collectives_of_shard_map(tmp_path: Path):
         ipu.load(tmp_path / "a", device=chosen[0])
     with pytest.raises(ipu.PlacementError, match="got 4, 1 of them different"):
         ipu.load(tmp_path / "a", device=[chosen[0]] * 4)
+
+
+def test_unreduced_results_are_refused():
+    devices = np.array(jax.devices("ipu")[:2])
+    mesh = Mesh(devices, ("a",), axis_types=(AxisType.Explicit,))
+    parts = NamedSharding(mesh, PartitionSpec(unreduced={"a"}))
+    with pytest.raises(ipu.ExecutableError, match="needs arguments and results that are reduced"):
+        ipu.precompile(
+            jax.jit(lambda x: jax.reshard(x, parts)),
+            jax.device_put(X, NamedSharding(mesh, PartitionSpec())),
+        )

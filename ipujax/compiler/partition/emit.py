@@ -92,8 +92,12 @@ class Emitter:
         return self.broadcast(value, kind.shape) if kind.shape else value
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
-        """Real numbers with the elements of the type `like`."""
-        return self.broadcast(self.constant(np.zeros((), np.int64), like.element_type), shape)
+        """Zeros with the elements of the type `like`."""
+        element = like.element_type
+        if not isinstance(element, ir.ComplexType):
+            return self.filled(0, tensor_type(shape, like))
+        part = self.filled(0, ir.RankedTensorType.get(list(shape), element.element_type))
+        return self.one("stablehlo.complex", tensor_type(shape, like), [part, part])
 
     def resplat(self, attr: Any, shape: Sequence[int]) -> Any:
         """A splat constant in another shape, or None if it is not a splat."""

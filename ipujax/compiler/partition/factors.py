@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.partition.emit import numbers_of, set_numbers
-from ipujax.compiler.partition.localise import Localiser, Partial
+from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import (
     Layout,
     Mesh,
@@ -41,6 +41,8 @@ class Factors:
         kind: by which op ("add", "maximum", ...).
         fills: what each operand's padding along `reduced` is filled with; None: no value is
             neutral, so there must be no padding.
+        linear: the operands that may be unreduced where the results are: the op of their parts
+            makes parts of its results.
     """
 
     operands: Sequence[Dims]
@@ -48,6 +50,7 @@ class Factors:
     reduced: frozenset[int] = field(default_factory=frozenset)
     kind: str = "add"
     fills: Sequence[Fill] | None = None
+    linear: Sequence[int] = ()
 
     def combined(self, axes: dict[int, SubAxes]) -> SubAxes:
         """The axes over whose devices results are combined."""
@@ -63,26 +66,29 @@ def localise(
 ) -> None:
     """Makes the op local; results are sharded as Shardy wants where the factors allow it."""
     mesh, axes = shard(localiser, operation, factors)
-    bring_operands(localiser, operation, factors, mesh, axes)
+    parts = _parts(localiser, operation, factors, mesh, axes)
+    bring_operands(localiser, operation, factors, mesh, axes, parts)
     for region in operation.regions:
         localiser.whole_captures(region)
     if mesh is None:
         return
-    combined = factors.combined(axes)
-    partial = Partial(mesh, combined, factors.kind) if combined else None
+    unreduced = (*factors.combined(axes), *parts)
     if adjust is not None and any(axes.values()):
         adjust(operation, axes)
     for result, dims in zip(operation.results, factors.results, strict=True):
-        localiser.set(result, sharded(mesh, dims, axes), partial)
+        localiser.set(result, sharded(mesh, dims, axes, unreduced, factors.kind))
 
 
-def localise_beside(localiser: Localiser, operation: Any, whole: Iterable[int]) -> None:
+def localise_beside(
+    localiser: Localiser, operation: Any, whole: Iterable[int], linear: Sequence[int] = ()
+) -> None:
     """Makes an op local whose tensors have the same dimensions, of which `whole` stay whole."""
     stays = set(whole)
     rank = len(localiser.shape(operation.results[0]))
     dims: Dims = tuple(None if d in stays else d for d in range(rank))
     operands = [dims if localiser.shape(value) else () for value in operation.operands]
-    localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
+    results = [dims] * len(operation.results)
+    localise(localiser, operation, Factors(operands, results, linear=linear))
 
 
 def no_factors(shape: Shape) -> list[int | None]:
@@ -108,16 +114,44 @@ def kept(before: Shape, after: Shape) -> Dims:
     return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
 
 
+def _parts(
+    localiser: Localiser,
+    operation: Any,
+    factors: Factors,
+    mesh: Mesh | None,
+    axes: dict[int, SubAxes],
+) -> SubAxes:
+    """The axes over which operands stay unreduced, as the results then are."""
+    wanted = [layout.unreduced if layout else () for layout in localiser.declared(operation)]
+    if mesh is None or not factors.linear or factors.kind != "add" or not all(wanted):
+        return ()
+    layouts = [localiser.layout(operation.operands[index]) for index in factors.linear]
+    have = {
+        axis
+        for layout in layouts
+        if layout is not None and layout.mesh is mesh and layout.kind == "add"
+        for axis in layout.unreduced
+    }
+    used = {axis for found in axes.values() for axis in found}
+    return tuple(d for d in wanted[0] if d in have and d not in used)
+
+
 def bring_operands(
     localiser: Localiser,
     operation: Any,
     factors: Factors,
     mesh: Mesh | None,
     axes: dict[int, SubAxes],
+    parts: SubAxes = (),
 ) -> None:
-    """Converts the operands to the layouts of their factors, and fills padding that matters."""
+    """Converts the operands to the layouts of their factors, and fills padding that matters.
+
+    Args:
+        parts: the axes over which linear operands are unreduced.
+    """
     for index, dims in enumerate(factors.operands):
-        localiser.require(operation, index, sharded(mesh, dims, axes))
+        unreduced = parts if index in factors.linear else ()
+        localiser.require(operation, index, sharded(mesh, dims, axes, unreduced))
         fill = factors.fills[index] if factors.fills is not None else None
         if mesh is None or fill is None:
             continue
@@ -197,8 +231,13 @@ def _keep_distinct(axes: dict[int, SubAxes]) -> None:
         used |= set(found)
 
 
-def sharded(mesh: Mesh | None, dims: Dims, axes: dict[int, SubAxes]) -> Layout | None:
+def sharded(
+    mesh: Mesh | None,
+    dims: Dims,
+    axes: dict[int, SubAxes],
+    unreduced: SubAxes = (),
+    kind: str = "add",
+) -> Layout | None:
     """The layout of a tensor with these factors."""
-    if mesh is None or not dims:
-        return None
-    return layout_of(mesh, (axes.get(f, ()) if f is not None else () for f in dims))
+    found = (axes.get(f, ()) if f is not None else () for f in dims)
+    return layout_of(mesh, found, unreduced, kind)

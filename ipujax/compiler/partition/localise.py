@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ipujax.compiler.elements import elements
+from ipujax.compiler.ir.fold import identity_of
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import Emitter, tensor_type
-from ipujax.compiler.partition.mesh import Layout, Mesh, Shape, SubAxes, dims_of, is_even
+from ipujax.compiler.partition.mesh import Layout, Shape
 from ipujax.compiler.partition.reshard import reshard
 from ipujax.compiler.partition.shardings import SHARDING, Manual, Shardings
 from ipujax.compiler.reader import TERMINATORS
@@ -55,20 +57,11 @@ def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
     return register
 
 
-class Partial(NamedTuple):
-    """What is still to be combined over the devices that differ in `axes`."""
-
-    mesh: Mesh
-    axes: SubAxes
-    kind: str
-
-
 class Info(NamedTuple):
-    """Of a value: the whole tensor's shape, how it is sharded, what is still to be combined."""
+    """Of a value: the whole tensor's shape, and how it is sharded."""
 
     shape: Shape
     layout: Layout | None
-    partial: Partial | None = None
 
 
 class Localiser:
@@ -142,13 +135,11 @@ class Localiser:
         info = self._infos.get(value)
         return info.shape if info is not None else shape_of(value)
 
-    def set(self, value: Any, layout: Layout | None, partial: Partial | None = None) -> None:
+    def set(self, value: Any, layout: Layout | None) -> None:
         """Records what a value of global type is, and gives it the type of its block."""
-        if layout is None and partial is None:
-            return
-        shape = shape_of(value)
-        self._infos[value] = Info(shape, layout, partial)
         if layout is not None:
+            shape = shape_of(value)
+            self._infos[value] = Info(shape, layout)
             value.set_type(tensor_type(layout.local(shape), value.type))
 
     def set_each(self, values: Sequence[Any], layouts: Sequence[Layout | None]) -> None:
@@ -158,7 +149,7 @@ class Localiser:
 
     def adopt(self, value: Any, info: Info | None) -> None:
         """Records what a value of local type is."""
-        if info is not None and (info.layout is not None or info.partial is not None):
+        if info is not None and info.layout is not None:
             self._infos[value] = info
 
     def rename(self, operation: Any, values: Sequence[Any]) -> None:
@@ -177,16 +168,10 @@ class Localiser:
         values, arguments = list(terminator.operands), list(block.arguments)
         self._renamed.append((operation, values, arguments))
 
-    def substitute(
-        self,
-        operation: Any,
-        value: Any,
-        layout: Layout | None,
-        partial: Partial | None = None,
-    ) -> None:
+    def substitute(self, operation: Any, value: Any, layout: Layout | None) -> None:
         """Another value, of local type, replaces the op's only result."""
         result = operation.results[0]
-        self.adopt(value, Info(shape_of(result), layout, partial))
+        self.adopt(value, Info(shape_of(result), layout))
         result.replace_all_uses_with(value)
         operation.erase()
 
@@ -199,24 +184,17 @@ class Localiser:
         operation.erase()
 
     def take_as(self, value: Any, target: Layout | None) -> Any:
-        """The value in another layout, combined; written before the op at hand."""
-        info = self._infos.get(value)
-        if info is None:
-            if target is None:
-                return value
-            info = Info(shape_of(value), None)
-        elif info.partial is None and info.layout == target:
+        """The value in another layout; written before the op at hand."""
+        info = self._infos.get(value) or Info(shape_of(value), None)
+        if info.layout == target:
             return value
         key = (value, target)
         for moved in reversed(self._moved):
             if key in moved:
                 return moved[key]
-        if info.partial is not None:
-            made = self._combine(value, info, info.partial, target)
-        else:
-            made = self._again(value, info, target)
-            if made is None:
-                made = reshard(self.emit, value, info.shape, info.layout, target)
+        made = self._again(value, info, target)
+        if made is None:
+            made = reshard(self.emit, value, info.shape, info.layout, target)
         self.adopt(made, Info(info.shape, target))
         self._moved[-1][key] = made
         return made
@@ -229,6 +207,8 @@ class Localiser:
         owner = owner.operation
         if owner.name not in ("stablehlo.broadcast_in_dim", "stablehlo.constant"):
             return None
+        if target is not None and target.unreduced and not is_neutral(value, "add"):
+            return None
         shape = target.local(info.shape) if target is not None else info.shape
         if owner.name == "stablehlo.broadcast_in_dim":
             scalar = owner.operands[0]
@@ -238,15 +218,6 @@ class Localiser:
         if isinstance(value.type.element_type, ir.ComplexType):
             return None
         return self.emit.resplat(owner.attributes["value"], shape)
-
-    def _combine(self, value: Any, info: Info, partial: Partial, target: Layout | None) -> Any:
-        """All-reduces, or reduce-scatters where each device then keeps only a block."""
-        scattered = _scattered(info, partial, target)
-        groups = partial.mesh.groups(partial.axes)
-        if scattered is not None:
-            return self.emit.reduce_scatter(value, partial.kind, scattered, groups)
-        made = self.emit.all_reduce(value, partial.kind, groups)
-        return reshard(self.emit, made, info.shape, info.layout, target)
 
     def require(self, operation: Any, index: int, target: Layout | None) -> None:
         """Converts an operand to a layout."""
@@ -306,22 +277,19 @@ def shape_of(value: Any) -> Shape:
     return tuple(shape) if shape is not None else ()
 
 
-def _scattered(info: Info, partial: Partial, target: Layout | None) -> int | None:
-    """The dimension along which `target` shards what is to be combined, and differs in no other.
-
-    None where there is no such dimension, or its blocks have padding: they are not parts of
-    larger blocks.
-    """
-    if target is None or target.mesh is not partial.mesh or 0 in info.shape:
-        return None
-    have = dims_of(info.layout, len(target.dims))
-    found = None
-    for dim, (old, new) in enumerate(zip(have, target.dims, strict=True)):
-        if old == new:
-            continue
-        if found is not None or new != (*old, *partial.axes):
-            return None
-        if not is_even(info.shape[dim], new):
-            return None
-        found = dim
-    return found
+def is_neutral(value: Any, kind: str) -> bool:
+    """Whether a value is a constant that is neutral for the op."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    owner = owner.operation
+    if owner.name == "stablehlo.broadcast_in_dim":
+        return is_neutral(owner.operands[0], kind)
+    if owner.name != "stablehlo.constant":
+        return False
+    if isinstance(value.type.element_type, ir.ComplexType):
+        return False
+    found = elements(owner.attributes["value"]).reshape(-1)
+    if found.size == 0 or (found != found[0]).any():
+        return False
+    return bool(found[0] == identity_of(kind, found.dtype))

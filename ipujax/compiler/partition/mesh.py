@@ -94,19 +94,10 @@ class Mesh:
         order = np.lexsort((self.values(axes), self.values(others)))
         return order.reshape(-1, count(axes))
 
-    def grid(self, dims: Sequence[SubAxes]) -> tuple[np.ndarray, bool]:
-        """The devices by the block that each holds; with a last dimension for copies, if any.
-
-        Returns:
-            the devices, and whether there is such a dimension.
-        """
-        used = [axis for axes in dims for axis in axes]
-        others = self._other_axes(used)
-        order = np.argsort(self.values((*used, *others)))
-        shape, copies = list(map(count, dims)), count(others)
-        if copies > 1:
-            shape.append(copies)
-        return order.reshape(shape), copies > 1
+    def ordered(self, axes: Iterable[SubAxis]) -> SubAxes:
+        """The axes in the order of the mesh."""
+        known = set(axes)
+        return tuple(d for d in self.all_sub_axes() if d in known)
 
     def _other_axes(self, axes: Sequence[SubAxis]) -> SubAxes:
         return tuple(d for d in self.all_sub_axes() if d not in axes)
@@ -116,10 +107,17 @@ class Layout(NamedTuple):
     """How one tensor is sharded: the sub-axes of each dimension, major first.
 
     A tensor that every device has whole has no layout (None).
+
+    Attributes:
+        unreduced: the axes over whose devices blocks are still to be combined, in the order of the
+            mesh: each device has a part of its block.
+        kind: by which op ("add", "maximum", ...).
     """
 
     mesh: Mesh
     dims: tuple[SubAxes, ...]
+    unreduced: SubAxes = ()
+    kind: str = "add"
 
     def counts(self) -> Shape:
         """The number of blocks along each dimension."""
@@ -133,8 +131,21 @@ class Layout(NamedTuple):
         return tuple(axis for axes in self.dims for axis in axes)
 
     def blocks(self) -> np.ndarray:
-        """For each device the number of its block, counted row by row."""
-        return self.mesh.values(self.sub_axes())
+        """For each device the number of its block, or part of one, counted row by row."""
+        return self.mesh.values((*self.sub_axes(), *self.unreduced))
+
+    def grid(self) -> tuple[np.ndarray, bool, bool]:
+        """The devices by the block that each holds, with last dimensions for parts and for copies.
+
+        Returns:
+            the devices, and whether there is a dimension for copies, and for parts.
+        """
+        used = (*self.sub_axes(), *self.unreduced)
+        others = tuple(d for d in self.mesh.all_sub_axes() if d not in used)
+        order = np.argsort(self.mesh.values((*used, *others)))
+        parts, copies = count(self.unreduced), count(others)
+        shape = [*self.counts(), *(size for size in (parts, copies) if size > 1)]
+        return order.reshape(shape), copies > 1, parts > 1
 
 
 def dims_of(layout: Layout | None, rank: int) -> tuple[SubAxes, ...]:
@@ -142,10 +153,20 @@ def dims_of(layout: Layout | None, rank: int) -> tuple[SubAxes, ...]:
     return layout.dims if layout is not None else ((),) * rank
 
 
-def layout_of(mesh: Mesh | None, dims: Iterable[SubAxes]) -> Layout | None:
-    """The layout, or None where no dimension is sharded."""
+def layout_of(
+    mesh: Mesh | None, dims: Iterable[SubAxes], unreduced: Iterable[SubAxis] = (), kind: str = "add"
+) -> Layout | None:
+    """The layout, or None where no dimension is sharded and nothing is unreduced."""
     dims = tuple(dims)
-    return Layout(mesh, dims) if mesh is not None and any(dims) else None
+    axes = mesh.ordered(unreduced) if mesh is not None else ()
+    if mesh is None or not (any(dims) or axes):
+        return None
+    return Layout(mesh, dims, axes, kind if axes else "add")
+
+
+def reduced(layout: Layout | None) -> Layout | None:
+    """The layout of what is combined."""
+    return layout_of(layout.mesh, layout.dims) if layout is not None else None
 
 
 def count(axes: SubAxes) -> int:

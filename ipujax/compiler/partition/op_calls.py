@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ipujax.compiler.modules import ops_named
 from ipujax.compiler.partition.factors import Dims, Factors, bring_operands, shard, sharded
-from ipujax.compiler.partition.localise import Localiser, Partial
+from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import Layout, block_size
 
 RULE = "sdy.sharding_rule"
@@ -94,8 +94,7 @@ def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
         return
     for result, each in zip(operation.results, dims.results, strict=True):
         over = tuple(d for n in sorted(summed - set(each)) for d in axes.get(n, ()))
-        partial = Partial(mesh, over, "add") if over else None
-        localiser.set(result, sharded(mesh, each, axes), partial)
+        localiser.set(result, sharded(mesh, each, axes, over))
     if dims.block_starts:
         _add_starts(localiser, operation, sharded(mesh, dims.results[0], axes))
 

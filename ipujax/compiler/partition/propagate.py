@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ipujax import jax_compat
+from ipujax.compiler.modules import dictionaries_of, main_of, ops_named
 from ipujax.compiler.partition.inline import inline_calls
 from ipujax.compiler.partition.op_calls import name_dimensions
+from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
@@ -31,9 +34,53 @@ def propagate(module: Any) -> None:
         inline_calls(module)
         name_slices(module)
         name_dimensions(module)
+        _reduce_between(module)
         jax_compat.run_passes(module, PASSES)
     except ir.MLIRError as error:
         raise InvalidProgramError(
             f"[partition] needs shardings that Shardy can propagate; got: {error}. "
             "Check the shardings of this program's arguments and constraints."
         ) from error
+
+
+def _reduce_between(module: Any) -> None:
+    """Reduces values that become unreduced over other axes: Shardy would end the process there.
+
+    %1 = sharding_constraint %0 unreduced={"y"}           before, where %0 is unreduced over "x"
+    %1 = sharding_constraint %0                           after
+    %2 = sharding_constraint %1 unreduced={"y"}
+    """
+    for operation in ops_named(main_of(module), "sdy.sharding_constraint"):
+        target = sdy.TensorShardingAttr(operation.attributes["sharding"])
+        have, want = (_unreduced(attr) for attr in (_sharding_of(operation.operands[0]), target))
+        if have - want and want - have:
+            dims = list(target.dimension_shardings)
+            between = operation.clone(ip=ir.InsertionPoint(operation))
+            between.attributes["sharding"] = sdy.TensorShardingAttr.get(target.mesh_or_ref, dims)
+            operation.operands[0] = between.results[0]
+
+
+def _unreduced(attr: Any) -> set[str]:
+    axes = sdy.TensorShardingAttr(attr).unreduced_axes if attr is not None else ()
+    return {sdy.AxisRefAttr(axis).name for axis in axes}
+
+
+def _sharding_of(value: Any) -> Any:
+    """What JAX wrote about the sharding of a value; None where it wrote nothing."""
+    if isinstance(value.owner, ir.Block):
+        operation, index = value.owner.owner.operation, value.arg_number
+        given = dictionaries_of(operation, "arg_attrs")
+        if given:
+            return {item.name: item.attr for item in given[index]}.get(SHARDING)
+        return _each_of(operation, "in_shardings", index)
+    operation, index = value.owner.operation, value.result_number
+    if operation.name == "sdy.sharding_constraint":
+        return operation.attributes["sharding"]
+    return _each_of(operation, "out_shardings", index) or _each_of(operation, SHARDING, index)
+
+
+def _each_of(operation: Any, name: str, index: int) -> Any:
+    """The sharding of that number in an attribute that lists them."""
+    if name not in operation.attributes:
+        return None
+    return list(sdy.TensorShardingPerValueAttr(operation.attributes[name]).shardings)[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from ipujax.compiler.partition.mesh import (
     Layout,
     Shape,
     SubAxes,
+    SubAxis,
     block_size,
     count,
     dims_of,
     is_even,
     layout_of,
+    reduced,
 )
 
 
@@ -25,18 +28,118 @@ def reshard(
     """Writes the ops that turn this device's block of `source` into its block of `target`.
 
     Args:
-        value: the block that the device has.
+        value: the block, or part of one, that the device has.
         shape: of the whole tensor.
     """
     if source == target:
         return value
     if 0 in shape:
         return emit.reshape(value, target.local(shape) if target else shape)
-    if source is not None and target is not None:
-        if source.counts() == target.counts():
-            return _exchange(emit, value, source, target)
-        if source.mesh is not target.mesh:
-            value, source = _gather(emit, value, shape, source, None), None
+    if source is not None and source.unreduced:
+        value, source = _combine(emit, value, shape, source, target)
+    added = tuple(d for d in _unreduced(target) if d not in _unreduced(source))
+    if source is not None and target is not None and added:
+        value, source = _place(emit, value, shape, source, target)
+    value = _move_blocks(emit, value, shape, source, target)
+    return _keep_first(emit, value, target, [d for d in added if d not in _unreduced(source)])
+
+
+def _unreduced(layout: Layout | None) -> SubAxes:
+    return layout.unreduced if layout is not None else ()
+
+
+def _combine(
+    emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout | None
+) -> tuple[Any, Layout | None]:
+    """Combines parts over the axes that are reduced in `target`; blocks of it where they can be.
+
+    Returns:
+        the combined value, and its layout.
+    """
+    stays: SubAxes = ()
+    if target is not None and target.mesh is source.mesh and target.kind == source.kind:
+        stays = tuple(d for d in source.unreduced if d in target.unreduced)
+    over = tuple(d for d in source.unreduced if d not in stays)
+    if not over:
+        return value, source
+    left = layout_of(source.mesh, source.dims, stays, source.kind)
+    scattered = _scattered(shape, source, target, over)
+    if scattered is not None:
+        dim, axes = scattered
+        value = emit.reduce_scatter(value, source.kind, dim, source.mesh.groups(axes))
+        dims = [*source.dims]
+        dims[dim] += axes
+        return value, layout_of(source.mesh, dims, stays, source.kind)
+    return emit.all_reduce(value, source.kind, source.mesh.groups(over)), left
+
+
+def _scattered(
+    shape: Shape, source: Layout, target: Layout | None, over: SubAxes
+) -> tuple[int, SubAxes] | None:
+    """The dimension that `target` shards over the axes `over` too, and differs in no other.
+
+    None where there is no such dimension, or its blocks have padding: they are not parts of
+    larger blocks.
+    """
+    if target is None or target.mesh is not source.mesh:
+        return None
+    differ = [d for d, new in enumerate(target.dims) if new != source.dims[d]]
+    if len(differ) != 1:
+        return None
+    (dim,) = differ
+    old, new = source.dims[dim], target.dims[dim]
+    axes = new[len(old) :]
+    if new[: len(old)] != old or {*axes} != {*over} or not is_even(shape[dim], new):
+        return None
+    return dim, axes
+
+
+def _place(
+    emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout
+) -> tuple[Any, Layout]:
+    """Blocks become parts that are zero elsewhere, along the axes that `target` has unreduced.
+
+    Returns:
+        the value, and its layout.
+    """
+    if source.mesh is not target.mesh:
+        return value, source
+    dims: list[SubAxes] = []
+    placed: list[SubAxis] = []
+    for size, have, common in zip(shape, source.dims, _common(source, target), strict=True):
+        axes = have[len(common) :]
+        can = {*axes} <= {*target.unreduced} and is_even(size, have)
+        dims.append(common if can else have)
+        placed += axes if can else ()
+    made = Layout(source.mesh, tuple(dims), source.mesh.ordered((*source.unreduced, *placed)))
+    if not placed:
+        return value, source
+    starts = []
+    for have, left, local in zip(source.dims, made.dims, value.type.shape, strict=True):
+        starts.append(emit.by_device(source.mesh.values(have[len(left) :]) * local))
+    zeros = emit.zeros(made.local(shape), value.type)
+    return emit.one("stablehlo.dynamic_update_slice", zeros.type, [zeros, value, *starts]), made
+
+
+def _keep_first(emit: Emitter, value: Any, target: Layout | None, axes: Sequence[SubAxis]) -> Any:
+    """Parts: the value on the first device along the axes, zeros on the others."""
+    if target is None or not axes:
+        return value
+    first = emit.is_device(target.mesh.values(tuple(axes)) == 0)
+    return emit.select(first, value, emit.zeros(value.type.shape, value.type))
+
+
+def _move_blocks(
+    emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
+) -> Any:
+    """From the blocks of one layout to those of another; parts stay parts."""
+    if source is not None and target is not None and source.counts() == target.counts():
+        return _exchange(emit, value, source, target._replace(unreduced=source.unreduced))
+    source, target = reduced(source), reduced(target)
+    if source == target:
+        return value
+    if source is not None and target is not None and source.mesh is not target.mesh:
+        value, source = _gather(emit, value, shape, source, None), None
     # Blocks with padding are not parts of others: such dimensions are joined first, and cut last.
     first = _without_uneven(shape, source, target)
     if source is not None and first != source:

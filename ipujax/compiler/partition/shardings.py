@@ -35,7 +35,7 @@ class Shardings:
         self._num_devices = num_devices
         self._by_name: dict[str, Mesh | None] = {}
         self._by_text: dict[str, Mesh | None] = {}
-        self._raw: dict[Any, tuple[Mesh | None, tuple[SubAxes, ...]]] = {}
+        self._raw: dict[Any, tuple[Mesh | None, tuple[SubAxes, ...], SubAxes]] = {}
         self._lists: dict[Any, list[Any]] = {}
         self._layouts: dict[Any, Layout | None] = {}
         for op in module.body.operations:
@@ -62,12 +62,13 @@ class Shardings:
         return self._layouts[key]
 
     def _layout(self, attr: Any, shape: Shape, manual: Manual, fit: Fit) -> Layout | None:
-        mesh, dims = self._read(attr)
+        mesh, dims, unreduced = self._read(attr)
         if mesh is None or len(dims) != len(shape):
             return None
         if manual:
-            dims = tuple(tuple(d for d in axes if d.name not in manual) for axes in dims)
-        return layout_of(mesh, map(fit, shape, distinct(dims)))
+            dims = tuple(without(axes, manual) for axes in dims)
+            unreduced = without(unreduced, manual)
+        return layout_of(mesh, map(fit, shape, distinct(dims)), unreduced)
 
     def each(self, attr: Any) -> list[Any]:
         """The TensorShardingAttrs of a TensorShardingPerValueAttr."""
@@ -79,15 +80,21 @@ class Shardings:
     def meshes(self) -> Iterable[Mesh]:
         return (mesh for mesh in self._by_name.values() if mesh is not None)
 
-    def _read(self, attr: Any) -> tuple[Mesh | None, tuple[SubAxes, ...]]:
+    def _read(self, attr: Any) -> tuple[Mesh | None, tuple[SubAxes, ...], SubAxes]:
+        """The mesh, the axes of each dimension, and the unreduced ones."""
         known = self._raw.get(attr)
         if known is None:
             sharding = sdy.TensorShardingAttr(attr)
             mesh = self._referenced(sharding.mesh_or_ref)
-            dims: tuple[SubAxes, ...] = ()
+            known = (None, (), ())
             if mesh is not None:
-                dims = tuple(_axes(mesh, dim) for dim in sharding.dimension_shardings)
-            known = self._raw[attr] = (mesh, dims)
+                dims = map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
+                known = (
+                    mesh,
+                    tuple(_axes(mesh, dim.axes) for dim in dims),
+                    _axes(mesh, sharding.unreduced_axes),
+                )
+            self._raw[attr] = known
         return known
 
     def _referenced(self, reference: Any) -> Mesh | None:
@@ -119,14 +126,18 @@ class Shardings:
 
 def serialised(layout: Layout | None) -> bytes:
     """The layout as JAX reads it: a serialised xla.OpSharding."""
-    grid = layout.mesh.grid(layout.dims) if layout else None
-    return jax_compat.sharding_bytes(*(grid or (None, False)))
+    return jax_compat.sharding_bytes(*(layout.grid() if layout else (None, False, False)))
 
 
-def _axes(mesh: Mesh, attr: Any) -> SubAxes:
-    """The sub-axes of a dimension, up to a part of an axis that is not a list of them."""
+def without(axes: SubAxes, manual: Manual) -> SubAxes:
+    """The axes that are not manual."""
+    return tuple(axis for axis in axes if axis.name not in manual)
+
+
+def _axes(mesh: Mesh, references: Any) -> SubAxes:
+    """The sub-axes of a list of axes, up to a part of an axis that is not a list of them."""
     found: SubAxes = ()
-    for axis in sdy.DimensionShardingAttr(attr).axes:
+    for axis in references:
         reference = sdy.AxisRefAttr(axis)
         part = reference.sub_axis_info
         if part is None:

@@ -90,7 +90,7 @@ def _declared(
 
 def _is_plain(layout: Layout) -> bool:
     """Whether it is sharded by whole axes: JAX has no names for parts of them."""
-    for axes in layout.dims:
+    for axes in (*layout.dims, layout.unreduced):
         at = 0
         while at < len(axes):
             whole = layout.mesh.sub_axes_of(axes[at].name)

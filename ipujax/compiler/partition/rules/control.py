@@ -9,6 +9,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ipujax.compiler.partition.localise import Localiser, localises, shape_of
 from ipujax.compiler.partition.mesh import Layout, layout_of
+from ipujax.compiler.partition.shardings import without
 
 
 @localises("while", always=True)
@@ -64,8 +65,8 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
 def _inside(layout: Layout | None, manual: frozenset[str]) -> Layout | None:
     if layout is None:
         return None
-    dims = (tuple(d for d in axes if d.name not in manual) for axes in layout.dims)
-    return layout_of(layout.mesh, dims)
+    dims = (without(axes, manual) for axes in layout.dims)
+    return layout_of(layout.mesh, dims, without(layout.unreduced, manual))
 
 
 def _axes(attr: Any) -> list[str]:

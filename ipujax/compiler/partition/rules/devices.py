@@ -11,6 +11,7 @@ from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
+from ipujax.compiler.partition.mesh import dims_of, layout_of
 from ipujax.compiler.partition.op_calls import localise_op, numbered
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -21,11 +22,12 @@ from ipujax.errors import CallbackError
 @localises(
     "sdy.reshard",
     "sdy.sharding_constraint",
-    "sdy.all_gather",
     "sdy.all_slice",
     "sdy.all_to_all",
     "sdy.collective_permute",
     "sdy.reduce_scatter",
+    "sdy.replicated_to_unreduced",
+    "sdy.sharded_to_unreduced",
     always=True,
 )
 def reshard_to(localiser: Localiser, operation: Any) -> None:
@@ -37,6 +39,19 @@ def reshard_to(localiser: Localiser, operation: Any) -> None:
     localiser.rename(operation, [localiser.take_as(value, layout)])
 
 
+@localises("sdy.all_gather", always=True)
+def all_gather(localiser: Localiser, operation: Any) -> None:
+    """Joins blocks, of parts too: Shardy leaves out of the sharding what stays unreduced."""
+    value = operation.operands[0]
+    sharding, shape = operation.attributes["out_sharding"], localiser.shape(value)
+    joined = localiser.shardings.layout(sharding, shape, localiser.manual)
+    layout = localiser.layout(value)
+    if layout is not None and layout.unreduced:
+        dims = dims_of(joined, len(shape))
+        joined = layout_of(layout.mesh, dims, layout.unreduced, layout.kind)
+    localiser.rename(operation, [localiser.take_as(value, joined)])
+
+
 @localises("sdy.all_reduce", always=True)
 def all_reduce(localiser: Localiser, operation: Any) -> None:
     """Left to who uses it where that saves something.
@@ -44,14 +59,22 @@ def all_reduce(localiser: Localiser, operation: Any) -> None:
     Where only blocks of the sum are taken, they are scattered as they are combined; sums that are
     added up are combined after that.
     """
-    value = operation.operands[0]
-    info = localiser.info(value)
-    users = {use.owner.name for use in operation.results[0].uses}
-    waits = users == {"sdy.all_slice"} or is_added(operation.results[0], operation)
-    if info is not None and info.partial is not None and waits:
+    value, result = operation.operands[0], operation.results[0]
+    layout = localiser.layout(value)
+    if layout is not None and layout.unreduced and (_is_cut(result) or is_added(result, operation)):
         localiser.rename(operation, [value])
     else:
         reshard_to(localiser, operation)
+
+
+def _is_cut(value: Any) -> bool:
+    """Whether only blocks of a value are used, perhaps of what Shardy reduces once more."""
+    users = [use.owner for use in value.uses]
+    return bool(users) and all(
+        user.name == "sdy.all_slice"
+        or (user.name == "sdy.all_reduce" and _is_cut(user.operation.results[0]))
+        for user in users
+    )
 
 
 @localises("partition_id", always=True)
@@ -164,16 +187,7 @@ def _zeros(emit: Emitter, operation: Any, kind: Any) -> Any:
     if _is_token(kind):
         tokens = [value for value in operation.operands if _is_token(value.type)]
         return tokens[0] if tokens else emit.one("stablehlo.create_token", kind, [])
-    return emit.one("stablehlo.constant", kind, [], value=_zero_attribute(kind))
-
-
-def _zero_attribute(kind: Any) -> Any:
-    element = kind.element_type
-    if isinstance(element, ir.ComplexType):
-        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
-    if isinstance(element, ir.IntegerType):
-        return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
-    return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
+    return emit.zeros(kind.shape, kind)
 
 
 def _is_token(kind: Any) -> bool:

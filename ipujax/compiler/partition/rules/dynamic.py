@@ -33,7 +33,7 @@ def dynamic_slice(localiser: Localiser, operation: Any) -> None:
     operand = tuple(d if d in single else factor for d, factor in enumerate(whole))
     starts: list[Dims] = [()] * len(shape)
     fills = [None] * len(operation.operands)
-    factors = Factors([operand, *starts], [whole], frozenset(single), fills=fills)
+    factors = Factors([operand, *starts], [whole], frozenset(single), fills=fills, linear=[0])
     local = local_sizes("slice_sizes", whole)
     mesh, axes = shard(localiser, operation, factors)
     shifted = [d for d in single if axes.get(d)]
@@ -53,7 +53,7 @@ def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
     single = _single(operation, shape, written)
     whole = tuple(d if d in single else factor for d, factor in enumerate(update))
     starts: list[Dims] = [()] * len(shape)
-    factors = Factors([whole, update, *starts], [whole])
+    factors = Factors([whole, update, *starts], [whole], linear=[0, 1])
     mesh, axes = shard(localiser, operation, factors)
     shifted = [d for d in single if axes.get(d)]
     if mesh is not None and shifted:

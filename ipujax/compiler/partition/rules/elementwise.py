@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from jaxlib.mlir import ir
 
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
+
+#: Elementwise ops of which some operands may be parts; a product has parts of one operand.
+LINEAR = {
+    "stablehlo.add": (0, 1),
+    "stablehlo.subtract": (0, 1),
+    "stablehlo.negate": (0,),
+    "stablehlo.select": (1, 2),
+    "stablehlo.reduce_precision": (0,),
+}
 
 
 @localises("elementwise")
@@ -17,23 +29,34 @@ def elementwise(localiser: Localiser, operation: Any) -> None:
     if any(len(found) not in (0, rank) for found in operands):
         replicate(localiser, operation)
         return
-    localise(localiser, operation, Factors(operands, [dims] * len(operation.results)))
+    results = [dims] * len(operation.results)
+    localise(localiser, operation, Factors(operands, results, linear=_linear(localiser, operation)))
+
+
+def _linear(localiser: Localiser, operation: Any) -> Sequence[int]:
+    """The operands of which parts are enough to make parts of the result."""
+    if operation.name == "stablehlo.multiply":
+        layouts = [localiser.layout(value) for value in operation.operands]
+        parts = [k for k, layout in enumerate(layouts) if layout is not None and layout.unreduced]
+        return parts if len(parts) == 1 else ()
+    if operation.name == "stablehlo.convert":
+        kinds = (value.type.element_type for value in (*operation.operands, *operation.results))
+        return () if any(isinstance(kind, ir.IntegerType) for kind in kinds) else (0,)
+    return LINEAR.get(operation.name, ())
 
 
 @localises("add")
 def add(localiser: Localiser, operation: Any) -> None:
     """Parts of two sums are added before they are combined: one collective instead of two."""
-    first, second = (localiser.info(value) for value in operation.operands)
-    if first is None or first.partial is None or first != second or first.partial.kind != "add":
+    first, second = (localiser.layout(value) for value in operation.operands)
+    if first is None or first != second or not first.unreduced or first.kind != "add":
         elementwise(localiser, operation)
         return
     operands, emit = list(operation.operands), localiser.emit
     total = emit.one("stablehlo.add", operands[0].type, operands)
-    localiser.adopt(total, first)
-    if is_added(operation.results[0], operation):
-        localiser.substitute(operation, total, first.layout, first.partial)
-        return
-    (layout,) = localiser.declared(operation)
+    localiser.adopt(total, localiser.info(operands[0]))
+    is_left = is_added(operation.results[0], operation)
+    layout = first if is_left else localiser.declared(operation)[0]
     localiser.substitute(operation, localiser.take_as(total, layout), layout)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ipujax.compiler.elements import elements
-from ipujax.compiler.ir.fold import identity_of
 from ipujax.compiler.ir.traits import traits_of
 from ipujax.compiler.partition.emit import numbers_of, set_numbers, tensor_type
 from ipujax.compiler.partition.factors import (
@@ -23,7 +21,7 @@ from ipujax.compiler.partition.factors import (
     shard,
     sharded,
 )
-from ipujax.compiler.partition.localise import Localiser, localises
+from ipujax.compiler.partition.localise import Localiser, is_neutral, localises
 from ipujax.compiler.partition.mesh import SubAxes, count
 
 
@@ -105,7 +103,8 @@ def reduce(localiser: Localiser, operation: Any) -> None:
     result = [d for d in dims if d not in reduced]
     combined = reduced if kind is not None else frozenset()
     starts = _starts(localiser, operation)
-    factors = Factors([operand, ()], [result], combined, kind or "add", starts)
+    linear = [0] if kind == "add" else ()
+    factors = Factors([operand, ()], [result], combined, kind or "add", starts, linear)
     localise(localiser, operation, factors)
 
 
@@ -165,21 +164,3 @@ def combiner_of(region: Any) -> str | None:
     if kind in ("and", "or") and ops[0].results[0].type.element_type.width != 1:
         return None
     return kind if traits_of(kind).identity else None
-
-
-def is_neutral(value: Any, kind: str) -> bool:
-    """Whether a value is a constant that is neutral for the op."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return False
-    owner = owner.operation
-    if owner.name == "stablehlo.broadcast_in_dim":
-        return is_neutral(owner.operands[0], kind)
-    if owner.name != "stablehlo.constant":
-        return False
-    if isinstance(value.type.element_type, ir.ComplexType):
-        return False
-    found = elements(owner.attributes["value"]).reshape(-1)
-    if found.size == 0 or (found != found[0]).any():
-        return False
-    return bool(found[0] == identity_of(kind, found.dtype))

@@ -7,9 +7,9 @@ from typing import Any
 from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.partition.factors import Factors, localise, no_factors, shard, sharded
-from ipujax.compiler.partition.localise import Localiser, localises
+from ipujax.compiler.partition.localise import Localiser, is_neutral, localises
 from ipujax.compiler.partition.mesh import Mesh, SubAxes
-from ipujax.compiler.partition.rules.products import combiner_of, is_neutral, zeros_for
+from ipujax.compiler.partition.rules.products import combiner_of, zeros_for
 from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 

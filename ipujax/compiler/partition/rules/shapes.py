@@ -17,13 +17,12 @@ from ipujax.compiler.partition.factors import (
 )
 from ipujax.compiler.partition.localise import Localiser, localises, replicate, shape_of
 from ipujax.compiler.partition.mesh import (
-    Layout,
     Shape,
     SubAxes,
     count,
-    dims_of,
     is_even,
     layout_of,
+    reduced,
 )
 from ipujax.compiler.partition.rules.elementwise import is_added
 
@@ -34,19 +33,18 @@ def broadcast_in_dim(localiser: Localiser, operation: Any) -> None:
     result = localiser.shape(operation.results[0])
     to = numbers_of(operation, "broadcast_dimensions")
     operand = tuple(d if source[k] == result[d] else None for k, d in enumerate(to))
-    localise(localiser, operation, Factors([operand], [range(len(result))]))
+    localise(localiser, operation, Factors([operand], [range(len(result))], linear=[0]))
 
 
 @localises("transpose")
 def transpose(localiser: Localiser, operation: Any) -> None:
     order = numbers_of(operation, "permutation")
-    info = localiser.info(operation.operands[0])
-    if info is not None and info.partial is not None and is_added(operation.results[0], operation):
-        before = dims_of(info.layout, len(order))
-        dims = [before[d] for d in order]
-        localiser.set(operation.results[0], layout_of(info.partial.mesh, dims), info.partial)
+    layout = localiser.layout(operation.operands[0])
+    if layout is not None and layout.unreduced and is_added(operation.results[0], operation):
+        dims = tuple(layout.dims[d] for d in order)
+        localiser.set(operation.results[0], layout._replace(dims=dims))
         return
-    localise(localiser, operation, Factors([range(len(order))], [order]))
+    localise(localiser, operation, Factors([range(len(order))], [order], linear=[0]))
 
 
 @localises("pad")
@@ -54,20 +52,21 @@ def pad(localiser: Localiser, operation: Any) -> None:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     padding = np.array([numbers_of(operation, name) for name in names])
     padded = [d for d, each in enumerate(padding.T) if each.any()]
-    localise_beside(localiser, operation, padded)
+    localise_beside(localiser, operation, padded, linear=[0, 1])
 
 
 @localises("slice")
 def slice_(localiser: Localiser, operation: Any) -> None:
     """A dimension that is taken whole can be sharded."""
     dims = kept(localiser.shape(operation.operands[0]), localiser.shape(operation.results[0]))
-    localise(localiser, operation, Factors([dims], [dims]), local_sizes("limit_indices", dims))
+    factors = Factors([dims], [dims], linear=[0])
+    localise(localiser, operation, factors, local_sizes("limit_indices", dims))
 
 
 @localises("iota", always=True)
 def iota(localiser: Localiser, operation: Any) -> None:
     """Each device counts from where its block begins."""
-    (layout,) = localiser.declared(operation)
+    layout = reduced(localiser.declared(operation)[0])
     if layout is None:
         return
     result = operation.results[0]
@@ -99,7 +98,7 @@ def iota(localiser: Localiser, operation: Any) -> None:
 def constant(localiser: Localiser, operation: Any) -> None:
     """A splat is written in the block's shape; other constants stay whole."""
     result = operation.results[0]
-    (layout,) = localiser.declared(operation)
+    layout = reduced(localiser.declared(operation)[0])
     if isinstance(result.type.element_type, ir.ComplexType):
         if operation.name != "stablehlo.constant":
             _respell(localiser, operation)
@@ -147,16 +146,16 @@ def reshape(localiser: Localiser, operation: Any) -> None:
             source[d] = found
         for d, found in zip(new, _sharded([after[d] for d in new], kept), strict=True):
             target[d] = found
-    have, layout = layout_of(wanted.mesh, source), layout_of(wanted.mesh, target)
-    if _flat(have) != _flat(layout):
-        replicate(localiser, operation)
-        return
-    localiser.require(operation, 0, have)
-    localiser.set(operation.results[0], layout)
+    if _flat(source) != _flat(target):
+        source, target = [()] * len(before), [()] * len(after)
+    given = localiser.layout(operation.operands[0])
+    parts = wanted.unreduced if given is not None and given.unreduced == wanted.unreduced else ()
+    localiser.require(operation, 0, layout_of(wanted.mesh, source, parts))
+    localiser.set(operation.results[0], layout_of(wanted.mesh, target, parts))
 
 
-def _flat(layout: Layout | None) -> SubAxes:
-    return layout.sub_axes() if layout else ()
+def _flat(dims: list[SubAxes]) -> SubAxes:
+    return tuple(axis for axes in dims for axis in axes)
 
 
 def _segments(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:

@@ -25,7 +25,9 @@ def along(localiser: Localiser, operation: Any) -> None:
     for attribute in (attributes[name] for name in row.along):
         is_one = isinstance(attribute, ir.IntegerAttr)
         whole += [attribute.value] if is_one else ir.DenseI64ArrayAttr(attribute)
-    localise_beside(localiser, operation, whole)
+    moves = operation.name in ("stablehlo.concatenate", "stablehlo.reverse")
+    linear = range(len(operation.operands)) if moves else ()
+    localise_beside(localiser, operation, whole, linear)
 
 
 @localises("chlo.top_k")
