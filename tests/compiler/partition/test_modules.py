@@ -203,6 +203,19 @@ def test_explicit_axes_are_programs_like_others():
         compare(jitted, args, jitted, 1e-4, 1e-4)
 
 
+def test_complex_constants_have_no_mesh_of_their_own():
+    explicit = jax.make_mesh((4,), ("a",), devices=jax.devices("cpu")[:4])
+
+    def f(x: Any) -> Any:
+        mapped = jax.shard_map(lambda x: x * 1j + lax.psum(x * (1 + 2j), "a"), out_specs=P("a"))
+        turns = lax.scan(lambda c, _: (c * (1 + 1j), c), x * 1j, None, length=2)
+        return 1j * jnp.sum(x), jnp.mean(x + 1j * x), mapped(x), turns
+
+    with jax.set_mesh(explicit):
+        jitted = jax.jit(f)
+        compare(jitted, (jax.device_put(X, P("a")),), jitted, 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_old_annotations_are_refused_by_name(inside: bool):
     sharding = NamedSharding(mesh(4), P("a"))
