@@ -10,6 +10,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ipujax.compiler.elements import elements
 from ipujax.compiler.sources import METADATA
+from ipujax.jax_compat import PARTITIONED
 
 #: Attributes that say nothing the compiler uses, or that stage 2 has used up.
 DROPPED = frozenset(
@@ -20,6 +21,7 @@ DROPPED = frozenset(
         "mhlo.layout_mode",
         "sdy.sharding_rule",
         METADATA,
+        PARTITIONED,
     }
 )
 

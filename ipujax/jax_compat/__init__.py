@@ -19,6 +19,7 @@ from ipujax.jax_compat.call_primitives import with_outputs as with_outputs
 from ipujax.jax_compat.call_primitives import without_dead as without_dead
 from ipujax.jax_compat.call_primitives import zeros_of as zeros_of
 from ipujax.jax_compat.callbacks import CALLBACK_TARGET as CALLBACK_TARGET
+from ipujax.jax_compat.callbacks import PARTITIONED as PARTITIONED
 from ipujax.jax_compat.callbacks import allow_callbacks as allow_callbacks
 from ipujax.jax_compat.callbacks import (
     allow_effects_in_checkpoints as allow_effects_in_checkpoints,

@@ -17,6 +17,8 @@ from ipujax.logs import logger_of
 logger = logger_of("plugin")
 
 CALLBACK_TARGET = "ipu_python_callback"
+#: On a callback that each device calls with its own block of the operands.
+PARTITIONED = "ipu.partitioned"
 
 
 def allow_callbacks() -> None:
@@ -140,7 +142,10 @@ def _emit_callback(
     from jax._src import core, dtypes
     from jax._src.interpreters import mlir as private_mlir
 
-    del returns_token, partitioned
+    del returns_token
+    if partitioned and result_avals:
+        text = "[callback] needs a partitioned callback that returns nothing; got results."
+        raise ValueError(f"{text} Leave out partitioned=True.")
     # Keys of random numbers reach callbacks as what they are made of, integers.
     operand_avals = [core.physical_aval(aval) for aval in operand_avals]
 
@@ -171,6 +176,7 @@ def _emit_callback(
         operands=operands,
         backend_config=handle.callback_id,
         has_side_effect=has_side_effect,
+        extra_attributes={PARTITIONED: mlir.ir.UnitAttr.get()} if partitioned else None,
     )
     # JAX's sharding has no entry for the token; MLIR's verifier refuses a wrong count.
     if sharding is not None and token is None:

@@ -7,6 +7,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -51,8 +54,45 @@ def lower_named_platforms_only() -> None:
     mlir.register_lowering(
         scaled._scaled_matmul_p, scaled._scaled_matmul_rocm_lowering, platform=PLATFORM
     )
+    mlir.register_lowering(
+        parallel.ragged_all_to_all_p,
+        mlir.lower_fun(_ragged_all_to_all, multiple_results=False),
+        platform=PLATFORM,
+    )
     for name, primitive in _cudnn_primitives().items():
         mlir.register_lowering(primitive, partial(_refuse_primitive, name), platform=PLATFORM)
+
+
+def _ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any,
+) -> Any:
+    """Gathers all operands; each row of `output` takes the sent row that belongs there, if any."""
+    del recv_sizes  # the senders' sizes are the same numbers
+    group = {"axis_name": axis_name, "axis_index_groups": axis_index_groups}
+    sent = lax.all_gather(operand, tiled=True, **group)
+    if 0 in (sent.shape[0], output.size):
+        return output
+
+    def received(numbers: Any) -> Any:
+        exchanged = lax.all_to_all(numbers, split_axis=0, concat_axis=0, tiled=True, **group)
+        return exchanged.astype(np.int32)
+
+    starts, sizes, places = map(received, (input_offsets, send_sizes, output_offsets))
+    senders = len(sent) // len(operand)
+    first = np.arange(senders, dtype=np.int32).repeat(len(starts) // senders) * len(operand)
+    rows = lax.iota(np.int32, len(output))[:, None]
+    hits = (rows >= places) & (rows < places + sizes)
+    source = jnp.max(jnp.where(hits, rows - places + starts + first, -1), axis=1)
+    found = (source >= 0).reshape(-1, *[1] * (output.ndim - 1))
+    return jnp.where(found, sent[jnp.maximum(source, 0)], output)
 
 
 def lower_checks() -> None:

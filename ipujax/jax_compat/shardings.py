@@ -69,7 +69,11 @@ def sharding_bytes(devices: np.ndarray | None, copies: bool, parts: bool = False
     else:
         sharding.type = xla_client.OpSharding.Type.OTHER
         sharding.tile_assignment_dimensions = list(devices.shape)
-        sharding.tile_assignment_devices = devices.reshape(-1).tolist()
+        counted = _as_iota(devices.reshape(-1))
+        if counted is None:
+            sharding.tile_assignment_devices = devices.reshape(-1).tolist()
+        else:
+            sharding.iota_reshape_dims, sharding.iota_transpose_perm = counted
         sharding.replicate_on_last_tile_dim = copies and not parts
         if parts:
             kinds = xla_client.OpSharding.Type
@@ -85,6 +89,31 @@ def is_unreduced(serialised: bytes) -> bool:
     return bool(
         sharding.is_unreduced() or xla_client.OpSharding.Type.UNREDUCED in sharding.subgroup_types()
     )
+
+
+def _as_iota(devices: np.ndarray) -> tuple[list[int], list[int]] | None:
+    """Dimensions and an order of them: `arange(n).reshape(dims).transpose(order)` is `devices`.
+
+    XLA names devices so wherever it can; JAX does not take the list of them for the same.
+    Returns:
+        None where there are none.
+    """
+    found: list[tuple[int, int]] = []  # (stride, size) of each dimension, the minor one first
+    done = 1
+    while done < len(devices):
+        stride = int(devices[done])
+        expected = devices[:done] + stride * np.arange(len(devices) // done)[:, None]
+        equal = (devices[: expected.size].reshape(expected.shape) == expected).all(1)
+        size = len(equal) if equal.all() else int(np.argmin(equal))
+        if size < 2:
+            return None
+        found.append((stride, size))
+        done *= size
+    order = np.argsort([-stride for stride, _ in reversed(found)], kind="stable")
+    sizes = [found[::-1][k][1] for k in order]
+    transposed = np.argsort(order).tolist()
+    counted = np.arange(len(devices)).reshape(sizes).transpose(transposed).reshape(-1)
+    return (sizes, transposed) if done == len(devices) and (counted == devices).all() else None
 
 
 def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

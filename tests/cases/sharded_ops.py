@@ -212,6 +212,28 @@ BATCHED: Ops = {
     ),
 }
 
+
+def _symmetric(x: Any) -> Any:
+    return x + x.mT
+
+
+def _rebuilt(x: Any) -> Any:
+    values, vectors = jnp.linalg.eigh(_symmetric(x))
+    return values, (vectors * values[..., None, :]) @ vectors.mT
+
+
+FACTORISED: Ops = {
+    "eigh": _rebuilt,
+    "eigenvalues": lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x + 9 * jnp.eye(5)))),
+    "lu": lambda x: lax.linalg.lu(x + 4 * jnp.eye(5)),
+    "qr": lambda x: jnp.matmul(*jnp.linalg.qr(x)),
+    "singular_values": lambda x: jnp.linalg.svd(x, compute_uv=False),
+    "schur": lambda x: jnp.sort(jnp.diagonal(lax.linalg.schur(_symmetric(x))[0], 0, -2, -1)),
+    "solve": lambda x: jnp.linalg.solve(x + 4 * jnp.eye(5), x),
+    "tridiagonal": lambda x: jnp.abs(lax.linalg.tridiagonal(_symmetric(x))[1]),
+    "nearly_top": lambda x: lax.approx_max_k(x, 2, reduction_dimension=1),
+}
+
 SPECTRA: Ops = {
     "fft": lambda x: jnp.abs(jnp.fft.fft(x)),
     "fft2": lambda x: jnp.abs(jnp.fft.rfft2(x)),
@@ -256,6 +278,7 @@ GROUPS = (
     OpGroup("images", IMAGES, (numbers(4, 4, 8, 8), numbers(8, 4, 3, 3))),
     OpGroup("grouped", GROUPED, (numbers(4, 8, 4, 4), numbers(8, 2, 3, 3))),
     OpGroup("batched", BATCHED, (numbers(4, 8, 4), numbers(4, 4, 8))),
+    OpGroup("factorised", FACTORISED, (numbers(8, 5, 5, seed=8),)),
     OpGroup("spectra", SPECTRA, (numbers(4, 8, 4),), divided_only=True),
     OpGroup("tables", TABLES, (numbers(8, 12, seed=5), IDS, numbers(8, 12, seed=6))),
     OpGroup("uneven", UNEVEN, (numbers(8, 4, seed=4),)),

@@ -63,3 +63,66 @@ def test_custom_partitioning(spec: P, num_devices: int):
     np.testing.assert_array_equal(scanned, np.cumsum(X * 2, axis=1))
     np.testing.assert_array_equal(total, X.sum(axis=1) * 2)
     assert scanned.sharding.device_set == set(mesh.devices.flat)
+
+
+def _exchanged(operands, outputs, starts, sizes, places, groups):
+    """Each member of a group sends its slices, the first ones to the first member."""
+    results = outputs.copy()
+    for group in groups:
+        each = starts.shape[1] // len(group)
+        for sender in group:
+            for i in range(starts.shape[1]):
+                first, size, place = (int(x[sender, i]) for x in (starts, sizes, places))
+                taker = group[i // each]
+                results[taker, place : place + size] = operands[sender, first : first + size]
+    return results
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 2], [1, 3]]], ids=str)
+@pytest.mark.parametrize("slices", [1, 2])
+def test_ragged_all_to_all(groups, slices: int):
+    rng = np.random.default_rng(slices)
+    members = groups or [[0, 1, 2, 3]]
+    count = len(members[0]) * slices
+    operands = rng.standard_normal((4, 12, 3)).astype(np.float32)
+    outputs = rng.standard_normal((4, 4 * count, 3)).astype(np.float32)
+    starts, sizes = rng.integers(0, 8, (4, count)), rng.integers(0, 5, (4, count))
+    places = np.zeros((4, count), np.int64)
+    received = np.zeros((4, count), np.int64)
+    for group in members:
+        for number, sender in enumerate(group):
+            for i in range(count):
+                taker, slot = group[i // slices], number * slices + i % slices
+                places[sender, i] = 4 * slot
+                received[taker, slot] = sizes[sender, i]
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("x",))
+
+    def exchange(*blocks):
+        return jax.lax.ragged_all_to_all(
+            *(block[0] for block in blocks), axis_name="x", axis_index_groups=groups
+        )[None]
+
+    f = jax.jit(jax.shard_map(exchange, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+    numbers = [x.astype(np.int32) for x in (starts, sizes, places, received)]
+    got = f(operands, outputs, *numbers)
+    wanted = _exchanged(operands, outputs, starts, sizes, places, members)
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_gradient_of_ragged_all_to_all_goes_back():
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("x",))
+    operands = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    starts, sizes = np.array([[0, 1], [0, 1]], np.int32), np.array([[1, 2], [1, 1]], np.int32)
+    places, received = np.array([[0, 0], [1, 2]], np.int32), np.array([[1, 1], [2, 1]], np.int32)
+    weights = np.arange(10, 18, dtype=np.float32).reshape(2, 4)
+
+    def exchange(*blocks):
+        return jax.lax.ragged_all_to_all(*(block[0] for block in blocks), axis_name="x")[None]
+
+    f = jax.shard_map(exchange, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+
+    def loss(x):
+        return (f(x, jnp.zeros((2, 4)), starts, sizes, places, received) * weights).sum()
+
+    slope = jax.jit(jax.grad(loss))(operands)
+    np.testing.assert_array_equal(slope, [[10, 14, 15], [11, 16, 0]])

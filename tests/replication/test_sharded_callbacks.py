@@ -72,6 +72,45 @@ def test_debug_callbacks_in_a_loop_run_once_a_turn(mesh: Mesh):
     assert seen == [120.0, 136.0, 152.0]
 
 
+@pytest.mark.parametrize("explicit", [False, True])
+def test_partitioned_callbacks_run_on_each_device_with_its_block(explicit: bool):
+    kind = jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto
+    grid = jax.make_mesh((2, 2), ("a", "b"), (kind,) * 2, devices=jax.devices("ipu")[:4])
+    seen: list[tuple[list[float], float]] = []
+
+    def see(x: Any, total: Any) -> None:
+        seen.append((np.asarray(x)[:, 0].tolist(), float(total)))
+
+    def f(x: Any) -> None:
+        jax.debug.callback(see, x + 1, x.sum(), partitioned=True)
+
+    x = jax.device_put(X, NamedSharding(grid, P("a")))
+    jax.block_until_ready(jax.jit(f)(x))
+    jax.effects_barrier()
+    halves = [([1.0, 3, 5, 7], 120.0), ([9.0, 11, 13, 15], 120.0)]
+    assert sorted(seen) == [halves[0]] * 2 + [halves[1]] * 2
+
+
+def test_partitioned_prints_show_each_block(mesh: Mesh, capfd: pytest.CaptureFixture[str]):
+    x = jax.device_put(np.arange(8, dtype=np.float32), rows(mesh))
+    jax.jit(lambda x: jax.debug.print("block {}", x, partitioned=True))(x)
+    jax.effects_barrier()
+    lines = sorted(capfd.readouterr().out.splitlines())
+    assert lines == [f"block [{2 * d}. {2 * d + 1}.]" for d in range(4)]
+
+
+def test_partitioned_callbacks_see_no_padding(mesh: Mesh):
+    seen: list[Any] = []
+
+    def f(x: Any) -> None:
+        x = lax.with_sharding_constraint(x, rows(mesh))
+        jax.debug.callback(lambda x: seen.append(np.asarray(x).tolist()), x, partitioned=True)
+
+    jax.block_until_ready(jax.jit(f)(np.arange(3, dtype=np.float32)))
+    jax.effects_barrier()
+    assert seen == [[0.0, 1.0, 2.0]] * 4
+
+
 def test_in_shard_map_each_device_calls_with_its_block(mesh: Mesh):
     seen: list[Any] = []
 

@@ -1,4 +1,10 @@
-"""Custom calls of `ipu.ops` and `ipu.nn`, which say how their dimensions correspond."""
+"""Custom calls that say how their dimensions correspond.
+
+Those of `ipu.ops` and `ipu.nn` say it in their configuration. JAX writes Shardy's rule beside its
+own, such as factorisations, whose leading dimensions are batches:
+
+    custom_call @lapack_sgetrf_ffi(%0) {sdy.sharding_rule = ([i, j, k])->([i, l, m], [i, n], [i])}
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 from ipujax.compiler.modules import ops_named
 from ipujax.compiler.partition.factors import Dims, Factors, bring_operands, shard, sharded
@@ -14,38 +21,90 @@ from ipujax.compiler.partition.localise import Localiser
 from ipujax.compiler.partition.mesh import Layout, block_size
 
 RULE = "sdy.sharding_rule"
+REDUCED = "reduction_dim"
 #: Shardy's names of factors, which have to appear in this order.
 _NAMES = (*"ijklmnopqrstuvwxyz", *(f"z_{n}" for n in range(1, 100)))
 
 
 class Numbered(NamedTuple):
-    """As `Dimensions.numbered` writes it, and whether blocks have to know where they begin."""
+    """The number of each array's dimensions, None where one is whole on every device.
+
+    Attributes:
+        summed: dimensions of operands over whose blocks results without them are added up.
+        block_starts: whether blocks have to know where they begin.
+    """
 
     operands: list[list[int | None]]
     results: list[list[int | None]]
-    block_starts: bool
+    summed: frozenset[int]
+    block_starts: bool = False
 
 
 def numbered(operation: Any) -> Numbered | None:
     """What a custom call says of its dimensions; None where it says nothing."""
+    config = _configuration(operation)
+    if REDUCED in config:
+        return _beside(operation, config[REDUCED])
+    if config.get("dimensions"):
+        operands, results = config["dimensions"]
+        given = {n for each in operands for n in each if n is not None}
+        summed = frozenset(n for n in given if any(n not in each for each in results))
+        return Numbered(operands, results, summed, bool(config.get("block_starts")))
+    if RULE in operation.attributes:
+        return _numbered_by_rule(sdy.OpShardingRuleAttr(operation.attributes[RULE]))
+    return None
+
+
+def _configuration(operation: Any) -> dict[str, Any]:
+    """The parameters that this package wrote, or the dimension that approx_max_k reduces."""
     attributes = operation.attributes
     for name in ("mhlo.backend_config", "backend_config"):
         if name in attributes and isinstance(attributes[name], ir.DictAttr):
             config = ir.DictAttr(attributes[name])
             if "config" in config and isinstance(config["config"], ir.StringAttr):
-                given = json.loads(config["config"].value)
-                if not given.get("dimensions"):
-                    return None
-                operands, results = given["dimensions"]
-                return Numbered(operands, results, bool(given.get("block_starts")))
-    return None
+                found: dict[str, Any] = json.loads(config["config"].value)
+                return found
+            if REDUCED in config:
+                return {REDUCED: ir.IntegerAttr(config[REDUCED]).value}
+    return {}
+
+
+def _beside(operation: Any, reduced: int) -> Numbered:
+    """Arrays with the same dimensions, of which one is whole, beside scalars."""
+    rank = len(operation.results[0].type.shape)
+    dims = [None if d == reduced else d for d in range(rank)]
+    operands = [list(dims) if value.type.shape else [] for value in operation.operands]
+    return Numbered(operands, [dims] * len(operation.results), frozenset())
+
+
+def _numbered_by_rule(rule: Any) -> Numbered:
+    """By Shardy's factors, of those that operands and all results have, or that are reduced."""
+    operands, results = (
+        [
+            [
+                sdy.DimMappingAttr(dim).factor_indices
+                for dim in sdy.TensorMappingAttr(each).dim_mappings
+            ]
+            for each in mappings
+        ]
+        for mappings in (rule.operand_mappings, rule.result_mappings)
+    )
+    summed = frozenset(rule.reduction_factors)
+    given = {n for each in operands for dim in each for n in dim}
+    shared = given.intersection(*({n for dim in each for n in dim} for each in results))
+    usable = (shared | summed) - {*rule.need_replication_factors, *rule.permutation_factors}
+
+    def of(dims: list[list[int]]) -> list[int | None]:
+        return [dim[0] if len(dim) == 1 and dim[0] in usable else None for dim in dims]
+
+    return Numbered([of(each) for each in operands], [of(each) for each in results], summed)
 
 
 def name_dimensions(module: Any) -> None:
-    """Writes Shardy's rule beside each such call."""
+    """Writes Shardy's rule beside each call that has none."""
     for operation in ops_named(module.operation, "stablehlo.custom_call"):
         dims = numbered(operation)
-        if dims is not None:
+        if dims is not None and RULE not in operation.attributes:
             operation.attributes[RULE] = ir.Attribute.parse(_rule(dims, operation))
 
 
@@ -80,10 +139,9 @@ def _rule(dims: Numbered, operation: Any) -> str:
 
 
 def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
-    """Results that lack a dimension of the operands are added up over its devices."""
+    """Results that lack a summed dimension are added up over its devices."""
     operands: list[Dims] = list(dims.operands)
-    given = {n for each in operands for n in each if n is not None}
-    summed = frozenset(n for n in given if any(n not in each for each in dims.results))
+    summed = dims.summed
     fills = [0] * len(operands) if summed else None
     factors = Factors(operands, dims.results, summed, fills=fills)
     mesh, axes = shard(localiser, operation, factors)

@@ -87,12 +87,16 @@ def _register(table: dict[str, Rule], name: str, function: Rule, is_taken: bool 
 
 # Ops that no rule lowers -------------------------------------------------------------------------
 
-_ASYNC = "a program runs one op after another; use the collective itself"
 _QUANTISED = "IPUs have no quantised types; use int8 and scale the values"
 _HOST = "IPUs have no infeeds and outfeeds; use io_callback or jax.debug"
 _OLD = "JAX does not emit it; it is rewritten after partitioning"
 
-declare("async_done", "async_start", refused=_ASYNC)
+declare(
+    "async_done",
+    "async_start",
+    removed="async_ops.py: becomes the collective itself",
+    replicated="it is replaced before partitioning",
+)
 declare("infeed", "outfeed", "recv", "send", effect=True, refused=_HOST)
 declare("set_dimension_size", refused=DYNAMIC_REASON)
 declare("uniform_dequantize", "uniform_quantize", refused=_QUANTISED)

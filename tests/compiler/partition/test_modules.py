@@ -108,6 +108,40 @@ def test_an_argmax_sends_one_pair_a_device():
     assert "tensor<4x8xf32>" in program.text
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["cholesky", "eig", "eigh", "hessenberg", "lu", "qr", "schur", "svd", "tridiagonal"],
+)
+def test_a_batch_of_matrices_is_factorised_where_it_is(name: str):
+    matrices = np.stack([np.eye(4, dtype=np.float32)] * 8)
+    f = getattr(lax.linalg, name)
+    program = local(f, matrices, on=mesh(4), specs=[P("a")])
+    assert collectives(program) == []
+    assert "tensor<2x4x4xf32>" in program.text
+    assert "tensor<8x4x4xf32>" not in program.text
+
+
+def test_systems_and_the_nearly_largest_of_a_batch_stay_where_they_are():
+    def f(x: Any) -> Any:
+        rows = x[..., 0]
+        return (
+            lax.linalg.tridiagonal_solve(rows, rows, rows, x),
+            lax.linalg.householder_product(x, rows),
+            lax.approx_max_k(x, 2),
+            lax.approx_min_k(x, 2, reduction_dimension=1),
+        )
+
+    program = local(f, np.ones((8, 4, 4), np.float32), on=mesh(4), specs=[P("a")])
+    assert collectives(program) == []
+
+
+def test_matrices_sharded_along_rows_are_joined_first():
+    matrices = np.random.default_rng(0).standard_normal((4, 8, 8)).astype(np.float32)
+    program = local(jnp.linalg.qr, matrices, on=mesh(2, 2), specs=[P("a", "b")])
+    assert set(collectives(program)) == {"all_gather"}
+    assert "tensor<4x8x8xf32>" not in program.text
+
+
 def test_groups_follow_the_axes_of_the_mesh():
     program = local(lambda x: x.sum(0), X, on=mesh(2, 4), specs=[P("a", "b")])
     assert "dense<[[0, 4], [1, 5], [2, 6], [3, 7]]>" in program.text
@@ -167,6 +201,19 @@ def test_explicit_axes_are_programs_like_others():
 
         jitted = jax.jit(f)
         compare(jitted, args, jitted, 1e-4, 1e-4)
+
+
+def test_complex_constants_have_no_mesh_of_their_own():
+    explicit = jax.make_mesh((4,), ("a",), devices=jax.devices("cpu")[:4])
+
+    def f(x: Any) -> Any:
+        mapped = jax.shard_map(lambda x: x * 1j + lax.psum(x * (1 + 2j), "a"), out_specs=P("a"))
+        turns = lax.scan(lambda c, _: (c * (1 + 1j), c), x * 1j, None, length=2)
+        return 1j * jnp.sum(x), jnp.mean(x + 1j * x), mapped(x), turns
+
+    with jax.set_mesh(explicit):
+        jitted = jax.jit(f)
+        compare(jitted, (jax.device_put(X, P("a")),), jitted, 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -11,7 +11,7 @@ from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
-from ipujax.compiler.partition.mesh import dims_of, layout_of
+from ipujax.compiler.partition.mesh import dims_of, even, layout_of
 from ipujax.compiler.partition.op_calls import localise_op, numbered
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
@@ -101,9 +101,9 @@ def replica_id(localiser: Localiser, operation: Any) -> None:
 
 @localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
-    """Calls of Python run on one device of those that hold the same; others run everywhere.
+    """Calls of Python run on one device of those that hold the same, or on all with their blocks.
 
-    Ops of ipujax run on blocks, as their dimensions allow.
+    Calls that say how their dimensions correspond run on blocks, as these allow.
     """
     target = target_of(operation)
     if is_stand_in(operation):
@@ -119,12 +119,25 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
     if dimensions is not None:
         localise_op(localiser, operation, dimensions)
         return
+    if jax_compat.PARTITIONED in operation.attributes:
+        call_with_blocks(localiser, operation)
+        return
     replicate(localiser, operation)
     if target != jax_compat.CALLBACK_TARGET:
         return
     groups = _alike(localiser)
     if groups.shape[1] > 1:
         _call_once(localiser, operation, groups)
+
+
+def call_with_blocks(localiser: Localiser, operation: Any) -> None:
+    """Every device calls, with its own blocks: dimensions that would need padding are whole."""
+    for index, value in enumerate(operation.operands):
+        layout = localiser.layout(value)
+        if layout is not None:
+            fitting = map(even, localiser.shape(value), layout.dims)
+            layout = layout_of(layout.mesh, fitting)
+        localiser.require(operation, index, layout)
 
 
 def inspect_sharding(localiser: Localiser, operation: Any) -> None:

@@ -25,6 +25,7 @@ from ipujax.compiler.partition.mesh import (
     reduced,
 )
 from ipujax.compiler.partition.rules.elementwise import is_added
+from ipujax.compiler.partition.shardings import SHARDING
 
 
 @localises("broadcast_in_dim")
@@ -117,6 +118,8 @@ def constant(localiser: Localiser, operation: Any) -> None:
 
 def _respell(localiser: Localiser, operation: Any) -> None:
     """By its text: the bindings cannot read attributes of complex numbers."""
+    if SHARDING in operation.attributes:
+        del operation.attributes[SHARDING]  # the text alone has no mesh of that name
     text = operation.get_asm(print_generic_op_form=True, use_local_scope=True)
     named = text.split(" = ", 1)[1].replace('"sdy.constant"', '"stablehlo.constant"', 1)
     made = ir.Operation.parse(named)
