@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, overload
 
 import jax
@@ -113,9 +113,11 @@ class Scope:
 
         @functools.wraps(fun, updated=())
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if self._policy is None or is_inside():
+            if is_inside():
                 with scope(self._policy):
                     return fun(*args, **kwargs)
+            if self._policy is None:
+                return fun(*args, **kwargs)
             return _call(fun, self._policy, self._results, args, kwargs)
 
         return wrapped
@@ -126,7 +128,7 @@ class Scope:
                 "[ipu.autocast] needs a function to cast; got a `with` statement outside of any. "
                 "Wrap the function with ipu.autocast(fun); inside of it the statement works."
             )
-        entered = scope(self._policy)
+        entered = scope(self._policy) if is_inside() else nullcontext()
         entered.__enter__()
         self._entered.append(entered)
 

@@ -41,7 +41,13 @@ def is_call(eqn: Any) -> bool:
     if len(jaxprs) != 1 or not isinstance(called, (ClosedJaxpr, Jaxpr)):
         return False
     inner = called.jaxpr if isinstance(called, ClosedJaxpr) else called
-    return len(inner.invars) == len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)
+    return _types(inner.invars) == _types(eqn.invars) and _types(inner.outvars) == _types(
+        eqn.outvars
+    )
+
+
+def _types(atoms: Sequence[Any]) -> list[tuple[Any, Any]]:
+    return [(atom.aval.shape, atom.aval.dtype) for atom in atoms]
 
 
 def call(caster: Caster, eqn: Any, operands: Sequence[Held]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import jax
 
 from ipujax import jax_compat
-from ipujax.api.stages import StagedFunction, check_ipu
+from ipujax.api.stages import STAGE_CALL, StagedFunction, check_ipu
 from ipujax.errors import PipelineError, PlacementError
 from ipujax.placement import BLOCK, LeavingPhase, block_attribute, read_block
 
@@ -87,6 +87,9 @@ class Assigned:
     place: int | None  #: of the stage or phase in time; None: whenever it is called
     phase: LeavingPhase | None = None  #: if values leave the tiles between phases
 
+    def stage_of(self, fun: Callable[..., Any]) -> StagedFunction:
+        return self.make(fun).assigned(self.place, self.phase)
+
 
 #: From the blocks of a function, in order, to the stage of each, by name.
 Assign = Callable[[Sequence[Block]], Mapping[str, Assigned]]
@@ -122,7 +125,7 @@ def call_in_stages(
         if part.assigned is None:
             jax_compat.evaluate(part.eqns, values)
         else:
-            stage = part.assigned.make(part.call).at(part.assigned.place, part.assigned.phase)
+            stage = part.assigned.stage_of(part.call)
             made = stage(*(values[variable] for variable in part.inputs))
             values.update(zip(part.outputs, made, strict=True))
     results = [jax_compat.value_of(atom, values) for atom in jaxpr.jaxpr.outvars]
@@ -225,8 +228,14 @@ def _place(part: _Part) -> int:
 
 
 def _attributes(eqn: Any, around: str | None = None) -> Iterator[str | None]:
-    """What the equations of this one say of their block: many times over, None for no block."""
+    """What the equations of this one say of their block: many times over, None for no block.
+
+    The blocks inside of a strategy's stage are of no other strategy.
+    """
     own = jax_compat.metadata_of(eqn).get(BLOCK, around)
+    if eqn.primitive.name == STAGE_CALL and eqn.params["label"].is_assigned:
+        yield own
+        return
     inner = [found for jaxpr in jax_compat.inner_jaxprs(eqn) for found in jaxpr.eqns]
     for found in inner:
         yield from _attributes(found, own)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ipujax import custom_op_libraries
+from ipujax import custom_op_libraries, jax_compat
 from ipujax.api.custom_op import Attributes, declared, dense, float_inputs, text_of
 from ipujax.arguments import array, flag, text
 from ipujax.errors import CallbackError, ConfigError
@@ -115,14 +115,13 @@ def host_call(
 
 def _call(on_host: _Host, like: Sequence[Any], inputs: Sequence[jax.Array]) -> list[jax.Array]:
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
-    return list(
-        jax.pure_callback(
-            lambda *arrays: on_host(specs, *map(np.asarray, arrays)),
-            specs,
-            *inputs,
-            vmap_method="sequential",
-        )
+    results = jax.pure_callback(
+        lambda *arrays: on_host(specs, *map(np.asarray, arrays)),
+        specs,
+        *inputs,
+        vmap_method="sequential",
     )
+    return list(jax_compat.varying_like(results, inputs))
 
 
 def _python(function: Callable[..., Any]) -> _Host:

@@ -20,7 +20,9 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.api import autocast_calls
 from ipujax.api.accumulators import divide_by_place
+from ipujax.api.float_casts import cast_like
 from ipujax.api.loops import (
     ACCUMULATED,
     ALL,
@@ -235,6 +237,26 @@ def _eliminate_dead(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
     )
 
 
+def _autocast(caster: autocast_calls.Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
+    """What micro-batches share or carry, and what is reduced over them, keeps its dtype."""
+    jaxpr, loop = eqn.params["jaxpr"], eqn.params["loop"]
+    first = loop.num_unbatched
+    given = [*cast_like(operands[:first], jaxpr.in_avals[:first]), *operands[first:]]
+    avals = [aval.update(dtype=x.dtype) for aval, x in zip(jaxpr.in_avals, given, strict=True)]
+    is_stacked = [False] * loop.num_carried + [output.kind == ALL for output in loop.outputs]
+
+    def fun(*values: Any) -> list[Any]:
+        made = caster.closed(jaxpr, values)
+        kept = cast_like(made, jaxpr.out_avals)
+        return [x if stacked else y for x, y, stacked in zip(made, kept, is_stacked, strict=True)]
+
+    cast, captured = jax_compat.trace_avals(fun, avals)
+    partitions = (*[None] * len(captured), *loop.partitions) if loop.partitions else ()
+    wider = replace(loop, num_shared=loop.num_shared + len(captured), partitions=partitions)
+    return list(jax_compat.bind(eqn, [*captured, *given], jaxpr=cast, loop=wider))
+
+
+autocast_calls.RULES[pipeline_p.name] = _autocast
 pipeline_p.def_impl(
     lambda *operands, **parameters: jax.jit(lambda *given: pipeline_p.bind(*given, **parameters))(
         *operands

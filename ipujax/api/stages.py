@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +37,7 @@ class StageLabel:
     options: Options = ()  #: for each direction, and for the weight update
     transpositions: int = 0
     phase: LeavingPhase | None = None
+    is_assigned: bool = False  #: by a strategy: blocks inside are of no other one
 
     @property
     def direction(self) -> str:
@@ -68,6 +69,7 @@ class PipelineTrace:
     remat: Remat | None = None  #: of stages that do not say
     num_stages: int = 0
     is_parallel: bool = False
+    is_in_stage: bool = False  #: what is called is a part of the stage around it
 
     def next_stage(self, ipu: int | None, place: int | None) -> tuple[int, int]:
         """The next stage's place in the pipeline, by default after the last one, and its IPU."""
@@ -84,6 +86,15 @@ class PipelineTrace:
         yield
         self.is_parallel = False
         self.num_stages += 1
+
+    @contextmanager
+    def in_stage(self) -> Iterator[None]:
+        """Stages called inside have no place of their own."""
+        around, self.is_in_stage = self.is_in_stage, True
+        try:
+            yield
+        finally:
+            self.is_in_stage = around
 
 
 #: The pipeline that is being traced.
@@ -102,6 +113,7 @@ class StagedFunction:
         options: Options,
         place: int | None = None,
         phase: LeavingPhase | None = None,
+        is_assigned: bool = False,
     ):
         functools.update_wrapper(self, fun)
         if isinstance(fun, Rematerialised) and remat is None:
@@ -112,13 +124,14 @@ class StagedFunction:
         self._options = options
         self._place = place  #: in a pipeline; None: after the stage that was called before
         self._phase = phase  #: outside of pipelines; None: no value leaves the tiles after it
+        self._is_assigned = is_assigned
         self._given = remat
         self._remat = as_remat("ipu.stage", remat)
 
-    def at(self, place: int | None, phase: LeavingPhase | None = None) -> StagedFunction:
-        """The stage at this place in a pipeline, or in this phase."""
+    def assigned(self, place: int | None, phase: LeavingPhase | None = None) -> StagedFunction:
+        """The stage as one of a strategy, at this place in a pipeline or in this phase."""
         given = (self.fun, self.ipu, self.name, self._given, self._options)
-        return StagedFunction(*given, place, phase)
+        return StagedFunction(*given, place, phase, is_assigned=True)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         jax_compat.hide_frames(__file__)
@@ -128,8 +141,11 @@ class StagedFunction:
         index, ipu, remat = None, self.ipu, self._remat
         if pipeline is not None:
             self._check_phase()
-            index, ipu = pipeline.next_stage(ipu, self._place)
-            remat = pipeline.remat if self._given is None else remat
+            if pipeline.is_in_stage:
+                ipu = None
+            else:
+                index, ipu = pipeline.next_stage(ipu, self._place)
+                remat = pipeline.remat if self._given is None else remat
         runs_before = remat is not None and _runs_before(remat, pipeline)
         called = self.fun if remat is None or runs_before else remat.apply(self.fun)
 
@@ -140,13 +156,25 @@ class StagedFunction:
             return results
 
         def call(*leaves: Any) -> list[Any]:
-            jaxpr, captured = jax_compat.trace_call(flat, leaves)
-            label = StageLabel(self.name, ipu, index, self._options, phase=self._phase)
+            with nullcontext() if pipeline is None else pipeline.in_stage():
+                jaxpr, captured = jax_compat.trace_call(flat, leaves)
             stage_p = jax_compat.call_primitive(STAGE_CALL)
-            return list(stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=label))
+            return list(
+                stage_p.bind(*captured, *leaves, jaxpr=jaxpr, label=self._label(ipu, index))
+            )
 
         results = remat.apply(call)(*leaves) if remat and runs_before else call(*leaves)
         return jax.tree.unflatten(made[-1], results)
+
+    def _label(self, ipu: int | None, index: int | None) -> StageLabel:
+        return StageLabel(
+            self.name,
+            ipu,
+            index,
+            self._options,
+            phase=self._phase,
+            is_assigned=self._is_assigned,
+        )
 
     def _check_phase(self) -> None:
         if self._phase is not None:
@@ -172,8 +200,8 @@ def stage(
 
     The result is called as `fun` is and composes with `jit`, `grad`, `vmap` and `ipu.pmap`. What
     JAX derives from it, its gradient included, runs on the same IPU. A program of such calls,
-    outside of a pipeline, is *sharded execution*: one IPU works at a time. On other platforms a
-    stage is a plain call.
+    outside of a pipeline, is *sharded execution*: one IPU works at a time. A stage that a stage of
+    a pipeline calls is a part of that stage. On other platforms a stage is a plain call.
 
     Args:
         fun: pure function of arrays and pytrees.

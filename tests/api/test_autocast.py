@@ -177,6 +177,62 @@ def test_scopes_that_do_not_cast():
     assert jax.jit(gradient)(W).dtype == F32
 
 
+def test_an_autocast_function_inside_of_one_that_does_not_cast():
+    inner = ipu.autocast(lambda w, x: x @ w)
+    assert operand_dtypes(ipu.autocast(inner, enabled=False), W, X) == [F16]
+    assert operand_dtypes(ipu.autocast(ipu.autocast(inner, enabled=False)), W, X) == [F16]
+
+    def scoped(w, x):
+        with ipu.autocast(enabled=False):
+            return inner(w, x) + x @ w
+
+    assert operand_dtypes(scoped, W, X) == [F16, F32]
+    assert operand_dtypes(ipu.autocast(scoped), W, X) == [F16, F32]
+
+
+@pytest.mark.parametrize("outputs", ["all", "last", "mean", ("sum", jnp.float32)])
+def test_micro_batches_inside(outputs):
+    def fun(w, x):
+        pipe = [lambda w, a: jnp.tanh(a @ w), lambda _, a: a]
+        return ipu.pipeline(pipe, micro_batches=4, outputs=outputs, device_mapping=(0, 0))(
+            [w, ()], x[:, None]
+        )
+
+    cast = ipu.autocast(fun)
+    assert operand_dtypes(cast, W, X) == [F16]
+    got, want = jax.jit(cast)(W, X), fun(W, X)
+    assert got.dtype == F32
+    np.testing.assert_allclose(got, want, rtol=0.02, atol=0.01)
+    gradient = jax.jit(jax.grad(lambda w: cast(w, X).sum()))(W)
+    wanted = jax.grad(lambda w: fun(w, X).sum())(W)
+    np.testing.assert_allclose(gradient, wanted, rtol=0.1, atol=0.05)
+
+
+def test_accumulators_inside_keep_their_dtypes():
+    """A sum that float16 cannot hold."""
+    x, w = jnp.full((4, 2, 8), 64.0), jnp.full((8, 2), 64.0)
+
+    def accumulated(w, x):
+        return ipu.accumulate(lambda w, a: a @ w, micro_batches=4, reduction="sum")(w, x)
+
+    assert operand_dtypes(ipu.autocast(accumulated), w, x) == [F16]
+    np.testing.assert_array_equal(jax.jit(ipu.autocast(accumulated))(w, x), x.sum(0) @ w)
+
+
+def test_carried_state_inside_keeps_its_dtype():
+    def step(w, state, x):
+        y = x @ w
+        return y, state + y.sum()
+
+    def fun(w, x):
+        run = ipu.pipeline(step, micro_batches=4, in_axes=(None, "carried", 0))
+        return run(w, jnp.float32(0), x)
+
+    y, total = jax.jit(ipu.autocast(fun))(W, X)
+    np.testing.assert_allclose(y, X @ W, atol=0.02)
+    np.testing.assert_allclose(total, (X @ W).sum(), atol=0.1)
+
+
 def test_a_policy_inside_of_another():
     exact = ipu.CastPolicy(fp32=["dot_general"])
     inner = ipu.autocast(lambda w, x: x @ w, exact)

@@ -115,6 +115,17 @@ def test_loops_and_devices(pair) -> None:
     np.testing.assert_allclose(jax.pmap(call)(pair[0]), pair[0] ** 2, rtol=1e-6)
 
 
+def test_results_vary_over_replicas_as_inputs_do(pair) -> None:
+    call = ipu.host_call(lambda x: x**2, lambda x: x, gradient=lambda ct, x, _: 2 * x * ct)
+    mesh = jax.make_mesh((3,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def summed(x):
+        return jax.lax.psum(call(call(x)), "d").sum()
+
+    over = jax.shard_map(summed, mesh=mesh, in_specs=jax.P("d"), out_specs=jax.P())
+    np.testing.assert_allclose(jax.jit(jax.grad(over))(pair[0]), 4 * pair[0] ** 3, rtol=1e-5)
+
+
 def test_what_goes_wrong(pair) -> None:
     with pytest.raises(ConfigError, match="needs a function for the gradient of a Python function"):
         ipu.host_call(np.sin, lambda x: x, gradient=True)

@@ -361,6 +361,21 @@ def test_a_divided_batch_has_every_sample_once():
     check(accumulated(WEIGHTS, divided["x"]), gradient(WEIGHTS, batch["x"]))
 
 
+def test_a_stage_that_a_stage_calls_is_a_part_of_it():
+    inner = ipu.stage(layer, ipu=1, name="inner", remat="then")
+    stages = [lambda w, x: layer(w, inner(w, x)), lambda w, x: head(w, x)]
+    both = ipu.pipeline(stages, micro_batches=4, reduction="mean", device_mapping=[0, 0])
+    weights = [WEIGHTS[0], WEIGHTS[2]]
+    labels = [
+        (eqn.params["label"].index, eqn.params["label"].ipu)
+        for eqn in jax.make_jaxpr(both)(weights, BATCH).eqns[0].params["jaxpr"].eqns
+        if eqn.primitive.name == "ipu_stage"
+    ]
+    assert labels == [(0, 0), (1, 0)]
+    wanted = jax.grad(lambda w: plain([w[0], w[0], w[1]], BATCH))(weights)
+    check(jax.jit(jax.grad(both))(weights, BATCH), wanted)
+
+
 def test_no_sample_of_a_divided_batch_moves_between_devices():
     auto = (jax.sharding.AxisType.Auto,)
     mesh = jax.make_mesh((4,), ("data",), devices=jax.devices("ipu")[:4], axis_types=auto)

@@ -103,6 +103,38 @@ def applied(strategy: Strategy, fun: Any) -> Any:
     return strategy.apply(fun)(jnp.float32(1))
 
 
+def test_a_strategy_inside_of_a_block_of_another() -> None:
+    """Each sees its own blocks alone, in the calls of the other too."""
+    inner = ipu.ShardedExecution("a", "b").apply(jax.jit(back_and_forth_of("a", "b")))
+
+    def model(x: jax.Array) -> jax.Array:
+        with ipu.block("outer"):
+            x = inner(x)
+        with ipu.block("rest"):
+            return x - 1
+
+    blocks: list[str] = []
+
+    class Recorded(ipu.ShardedExecution):
+        def assign(self, found: Sequence[Block]) -> Any:
+            blocks.extend(block.name for block in found)
+            return super().assign(found)
+
+    run = Recorded(ipu.Stage("outer", ipu=0), ipu.Stage("rest", ipu=0)).apply(jax.jit(model))
+    assert run(jnp.float32(1)) == 3
+    assert blocks == ["outer", "rest"]
+
+
+def back_and_forth_of(*names: str) -> Any:
+    def model(x: jax.Array) -> jax.Array:
+        with ipu.block(names[0], ipu=0):
+            x = x + 1
+        with ipu.block(names[1], ipu=0):
+            return x * 2
+
+    return model
+
+
 BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: ipu.block(""), ipu.PlacementError, r"\[ipu.block\] needs a name"),
     (lambda: ipu.block("a", ipu=-1), ipu.PlacementError, "from 0"),
