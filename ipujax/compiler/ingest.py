@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax import config, jax_compat
+from ipujax.compiler.composites import SCAN, turn_scans
 from ipujax.compiler.engine_options import with_engine_options
 from ipujax.errors import InvalidProgramError
 from ipujax.types import PlatformConfig
@@ -47,6 +48,8 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
             f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are not: "
             f"{error}. Pass the output of jax.jit or jax.export."
         ) from error
+    if SCAN.encode() in code:
+        turn_scans(module)
     num_replicas = num_partitions = 1
     overrides: dict[str, object] = {}
     if options:
