@@ -80,6 +80,7 @@ PYTHON_SHARED = {
     "local_includes",
     "config",
     "errors",
+    "host_buffers",
     "host_callbacks",
     "host_programs",
     "jax_compat",
