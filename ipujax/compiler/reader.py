@@ -15,6 +15,7 @@ import numpy as np
 
 from ipujax import jax_compat, placement
 from ipujax.compiler.attributes import Attributes
+from ipujax.compiler.composites import is_op, name_of
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import complex_elements, elements
 from ipujax.compiler.ir import (
@@ -52,8 +53,6 @@ DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
 WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"})
 
 #: A tuple of the program is a list of its elements.
-_WIDE = ("f64>", "i64>")
-
 Environment = dict[Any, Any]
 Handler = Callable[[Any, Environment, Block], object]
 
@@ -260,13 +259,11 @@ class Reader:
         self._inline(callee, operation, env, block)
 
     def _read_composite(self, operation: Any, env: Environment, block: Block) -> None:
-        attributes = operation.attributes
-        name = attributes["name"].value
-        if self._has_rule(name) and not needs_decomposition(name, operation):
-            op = self._read_op(operation, name, env, block)
+        if is_op(operation, self._has_rule):
+            op = self._read_op(operation, name_of(operation), env, block)
             op.attrs.update(op.attrs.pop("composite_attributes", {}))
         else:
-            self._inline(attributes["decomposition"].value, operation, env, block)
+            self._inline(operation.attributes["decomposition"].value, operation, env, block)
 
     def _read_custom_call(self, operation: Any, env: Environment, block: Block) -> None:
         target = operation.attributes["call_target_name"].value
@@ -364,14 +361,6 @@ def _is_state(result: Any, operation: Any) -> bool:
     else:
         return False
     return all(use.owner.name in users for use in result.uses)
-
-
-def needs_decomposition(name: str, operation: Any) -> bool:
-    """Whether the composite's rule does not hold: for complex numbers, and for 64 bits in top_k."""
-    types = [str(value.type) for value in operation.operands]
-    if any("complex<" in text for text in types):
-        return True
-    return name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
 
 
 def read_program(

@@ -11,6 +11,8 @@ import numpy as np
 from jax.interpreters import mlir
 
 from ipujax import host_callbacks
+from ipujax.errors import CallbackError
+from ipujax.host_buffers import ExecutionContext, HostBuffer
 from ipujax.jax_compat.platform import PLATFORM
 from ipujax.logs import logger_of
 
@@ -26,9 +28,10 @@ def allow_callbacks() -> None:
 
     `pure_callback`, `io_callback` and checkify use `emit_python_callback`, which refuses unknown
     platforms, and so do lowering rules of others, by its public name in `jax.interpreters.mlir`.
-    `debug.print` and `debug.callback` have lowering rules for named platforms only.
+    `debug.print` and `debug.callback` have lowering rules for named platforms only, and that of
+    `buffer_callback` refuses others by name.
     """
-    from jax._src import callback, debugging
+    from jax._src import buffer_callback, callback, debugging
 
     others = callback.emit_python_callback
 
@@ -44,6 +47,12 @@ def allow_callbacks() -> None:
         (debugging.debug_print_p, debugging.debug_print_lowering_rule),
     ):
         mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
+    mlir.register_lowering(
+        buffer_callback.buffer_callback_p,
+        _lower_buffer_callback,
+        platform=PLATFORM,
+        cacheable=False,
+    )
 
 
 def forget_failed_effects() -> None:
@@ -116,6 +125,37 @@ def lower_to_callback(
         sharding=sharding,
     )
     return results
+
+
+def _lower_buffer_callback(
+    ctx: Any,
+    *operands: Any,
+    callback: Callable[..., object],
+    in_tree: Any,
+    out_tree: Any,
+    has_side_effect: bool,
+    input_output_aliases: Sequence[tuple[int, int]],
+    **_: Any,
+) -> Sequence[Any]:
+    """A callback that fills its results; those with the memory of an argument begin as a copy."""
+    results = [(aval.shape, aval.dtype) for aval in ctx.avals_out]
+    sources = {result: argument for argument, result in input_output_aliases}
+
+    def fill(*arguments: np.ndarray) -> list[np.ndarray]:
+        filled = [
+            arguments[sources[index]].copy() if index in sources else np.zeros(shape, dtype)
+            for index, (shape, dtype) in enumerate(results)
+        ]
+        args, kwargs = jax.tree.unflatten(in_tree, map(HostBuffer, arguments))
+        outputs = jax.tree.unflatten(out_tree, map(HostBuffer, filled))
+        if callback(ExecutionContext(), outputs, *args, **kwargs) is not None:
+            raise CallbackError(
+                "[host callback] needs a function without results for buffer_callback; got one "
+                "that returns a value. Write to its second argument instead."
+            )
+        return filled
+
+    return lower_to_callback(ctx, fill, operands, has_side_effect=has_side_effect)
 
 
 def io_effects() -> frozenset[Any]:

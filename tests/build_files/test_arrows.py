@@ -81,6 +81,7 @@ PYTHON_SHARED = {
     "local_includes",
     "config",
     "errors",
+    "host_buffers",
     "host_callbacks",
     "host_programs",
     "jax_compat",

@@ -13,14 +13,13 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ipujax import jax_compat
+from ipujax.compiler.composites import COMPOSITE, PREFIX, is_op, name_of
 from ipujax.compiler.modules import ops_named, target_of
 from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.shift import can_shift
-from ipujax.compiler.reader import needs_decomposition
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.sources import METADATA
 
-PREFIX = "chlo."
 SLICE = "stablehlo.dynamic_slice"
 ATTRIBUTES = "ipu.attributes"
 _LETTERS = "ijklmnopqrstuvwxyz"
@@ -71,10 +70,10 @@ def is_stand_in(operation: Any) -> bool:
 def name_composites(module: Any) -> None:
     """Composites become custom calls, or calls of their decompositions."""
     left = False
-    for operation in ops_named(module.operation, "stablehlo.composite"):
-        name = ir.StringAttr(operation.attributes["name"]).value
-        rule = _sharding_rule(name, operation)
-        if rule is None or name not in RULES or needs_decomposition(name, operation):
+    for operation in ops_named(module.operation, COMPOSITE):
+        name = name_of(operation)
+        rule = _sharding_rule(name, operation) if is_op(operation, RULES.__contains__) else None
+        if rule is None:
             left = True
             continue
         attributes = {
@@ -116,7 +115,7 @@ def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> Any:
 def _sharding_rule(name: str, operation: Any) -> str | None:
     """Elementwise, or along the last dimension; as Shardy's attribute."""
     shape = list(operation.operands[0].type.shape)
-    if not name.startswith(PREFIX) or len(shape) >= len(_LETTERS):
+    if len(shape) >= len(_LETTERS):
         return None
     letters = list(_LETTERS[: len(shape)])
     sizes = dict(zip(letters, shape, strict=True))
