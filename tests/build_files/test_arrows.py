@@ -79,6 +79,7 @@ PYTHON_SHARED = {
     "limited_reading",
     "local_includes",
     "config",
+    "element_types",
     "errors",
     "host_callbacks",
     "host_programs",
