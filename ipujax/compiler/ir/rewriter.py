@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
 from ipujax.compiler.ir.writer import Writer
+from ipujax.element_types import BY_STABLEHLO
 from ipujax.errors import UnsupportedOpError
 
 #: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
@@ -120,6 +121,10 @@ class Legaliser(Rewriter, ABC):
         """Converts the value to the way callers hold it."""
 
     @abstractmethod
+    def illegal_dtype(self, value: Value) -> str:
+        """The dtype that the value had, if it was one of these types; else ""."""
+
+    @abstractmethod
     def seen(self, value: Value) -> Seen | None:
         """How callers see a value that the program holds in another way at its boundary too."""
 
@@ -144,7 +149,11 @@ class Legaliser(Rewriter, ABC):
 
     def refuse(self, op: Op, reason: str) -> None:
         """Notes the op; the program is refused when all such ops are known."""
-        self.refused.append((op.name, reason, op.source.line))
+        dtypes = (self.illegal_dtype(value) for value in (*op.operands, *op.results))
+        dtype = next(filter(None, dtypes))
+        self.refused.append(
+            (f"{op.shown_name} in {BY_STABLEHLO[dtype].name}", reason, op.source.line)
+        )
 
     def callback(self, op: Op) -> None:
         """Python functions take and return arrays as callers hold them."""

@@ -37,7 +37,6 @@ from ipujax.compiler.ir import (
     where,
 )
 from ipujax.compiler.passes.loops import drop_dead
-from ipujax.compiler.rules.registry import DOUBLE_CALLS
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -86,6 +85,9 @@ class _Demoter(Legaliser):
                     is_convert = op.name == "convert"
                     self.users.setdefault(value, []).append(op if is_convert else None)
         return super().program(program)
+
+    def illegal_dtype(self, value: Value) -> str:
+        return value.dtype if value.dtype in NARROW else self.wide.get(value, "")
 
     def seen(self, value: Value) -> None:
         """As the program holds it at its boundary."""
@@ -277,13 +279,11 @@ def _refuse_single(block: Block) -> None:
     """Names all ops that have no float64."""
     found = []
     for op in walk_ops(block):
-        target = op.attrs.get("call_target_name")
-        if not op.traits.no_double or target in DOUBLE_CALLS or target == CALLBACK_TARGET:
+        if not op.traits.no_double:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
-            name = target or op.name
             reason = 'it has no float64; ipu_x64="demote" computes it in float32'
-            found.append((str(name), reason, op.source.line))
+            found.append((op.shown_name, reason, op.source.line))
     if found:
         raise UnsupportedOpError(found)
 
