@@ -105,6 +105,16 @@ class Rewriter(Writer):
             self.block(region)
 
 
+def _before_host(value: Value) -> Value:
+    """The value on the device, where it is put on the host as the program ends.
+
+    What callers hold is computed from it, and then put there (`result_memories`).
+    """
+    while value.op is not None and value.op.name == "to_host":
+        value = value.op.operands[0]
+    return value
+
+
 class Legaliser(Rewriter, ABC):
     """Holds values of some types in another way; callers and Python see them as they were."""
 
@@ -142,7 +152,7 @@ class Legaliser(Rewriter, ABC):
         entry, results, main.results = self.ops, main.results, []
         self.block(main)
         self.ops = main.ops = entry + main.ops
-        main.results = [self.leaves(value) for value in results]
+        main.results = [self.leaves(_before_host(value)) for value in results]
         if self.refused:
             raise UnsupportedOpError(self.refused)
         return program
