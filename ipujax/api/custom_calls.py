@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +17,8 @@ from jax.interpreters import mlir
 from ipujax import jax_compat
 
 jax_compat.hide_frames(__file__)
+for _package in ("nn", "ops", "tile"):  # lines of their operations are the user's
+    jax_compat.hide_frames(str(Path(__file__).parents[1] / _package))
 
 
 def custom_call(target: str, config: dict[str, Any]) -> Any:

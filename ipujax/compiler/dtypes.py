@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
+
+from ipujax.element_types import BY_STABLEHLO
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class Dtype:
         return np.dtype(np.float32) if self.name == "bf16" else self.numpy
 
 
-def _row(name: str, numpy: object, poplar: str, kind: str, stored: str = "") -> Dtype:
-    dtype = np.dtype(numpy)  # type: ignore[call-overload]
+def _row(name: str, poplar: str, kind: str, stored: str = "") -> Dtype:
+    dtype = BY_STABLEHLO[name].numpy
     size = dtype.itemsize
     return Dtype(name, dtype.name, dtype, poplar, stored or poplar, size, kind, size > 4)
 
@@ -40,19 +41,19 @@ def _row(name: str, numpy: object, poplar: str, kind: str, stored: str = "") -> 
 DTYPES: dict[str, Dtype] = {
     row.name: row
     for row in (
-        _row("f32", np.float32, "FLOAT", "f"),
-        _row("f16", np.float16, "HALF", "f"),
-        _row("bf16", ml_dtypes.bfloat16, "FLOAT", "f", stored="UNSIGNED_SHORT"),
-        _row("i8", np.int8, "CHAR", "i"),
-        _row("i16", np.int16, "SHORT", "i"),
-        _row("i32", np.int32, "INT", "i"),
-        _row("ui8", np.uint8, "UNSIGNED_CHAR", "u"),
-        _row("ui16", np.uint16, "UNSIGNED_SHORT", "u"),
-        _row("ui32", np.uint32, "UNSIGNED_INT", "u"),
-        _row("i1", np.bool_, "BOOL", "b"),
-        _row("f64", np.float64, "DOUBLE", "f"),
-        _row("i64", np.int64, "LONGLONG", "i"),
-        _row("ui64", np.uint64, "UNSIGNED_LONGLONG", "u"),
+        _row("f32", "FLOAT", "f"),
+        _row("f16", "HALF", "f"),
+        _row("bf16", "FLOAT", "f", stored="UNSIGNED_SHORT"),
+        _row("i8", "CHAR", "i"),
+        _row("i16", "SHORT", "i"),
+        _row("i32", "INT", "i"),
+        _row("ui8", "UNSIGNED_CHAR", "u"),
+        _row("ui16", "UNSIGNED_SHORT", "u"),
+        _row("ui32", "UNSIGNED_INT", "u"),
+        _row("i1", "BOOL", "b"),
+        _row("f64", "DOUBLE", "f"),
+        _row("i64", "LONGLONG", "i"),
+        _row("ui64", "UNSIGNED_LONGLONG", "u"),
     )
 }
 
@@ -72,30 +73,10 @@ REFUSED = {
 }
 
 
-_NUMPY = {
-    "complex<f32>": np.complex64,
-    "complex<f64>": np.complex128,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E4M3": ml_dtypes.float8_e4m3,
-    "f8E3M4": ml_dtypes.float8_e3m4,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
-    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
-    "i2": ml_dtypes.int2,
-    "i4": ml_dtypes.int4,
-    "ui2": ml_dtypes.uint2,
-    "ui4": ml_dtypes.uint4,
-}
-
-
 def numpy_type(name: str) -> np.dtype | None:
     """The numpy type of that StableHLO name, where there is one."""
-    if name in DTYPES:
-        return DTYPES[name].numpy
-    return np.dtype(_NUMPY[name]) if name in _NUMPY else None
+    found = BY_STABLEHLO.get(name)
+    return found.numpy if found is not None else None
 
 
 def refusal_of(name: str) -> str:

@@ -102,6 +102,7 @@ class _Rewriter:
         self.writer = Writer([])
         self.replaced: dict[Value, Value] = {}
         self.behind: set[Value] = set()  #: barriers between stages
+        self.moved: set[Value] = set()  #: parts of arguments that lie on the host as these do
 
     def run(self) -> None:
         for op in self.block.ops:
@@ -191,7 +192,7 @@ class _Rewriter:
         """What takes the place of the op's only result; None: the op stays, on the device."""
         operands = op.operands
         if not any(result.is_remote for result in op.results):
-            _check_operands(op)
+            self._check_operands(op)
             op.operands = [self._load(value) for value in operands]
             self.writer.ops.append(op)
             return None
@@ -206,7 +207,10 @@ class _Rewriter:
         near = [self._load(value) for value in operands]
         moved = Op(op.name, near, op.attrs, op.source, op.regions)
         self.writer.ops.append(moved)
-        return self._store(moved.add_result(result.shape, result.dtype))
+        stored = self._store(moved.add_result(result.shape, result.dtype))
+        if not any(map(self._was_put_there, operands)):
+            self.moved.add(stored)
+        return stored
 
     def _before_host(self, value: Value) -> Value:
         """The value as it was on the device, if it was put on the host only to be stacked."""
@@ -215,6 +219,22 @@ class _Rewriter:
             before = self._before_host(maker.operands[0])
             return value if before.is_remote else self.writer.reshape(before, value.shape)
         return maker.operands[0] if maker is not None and maker.name == "to_host" else value
+
+    def _check_operands(self, op: Op) -> None:
+        if not op.traits.moves and any(map(self._was_put_there, op.operands)):
+            raise PlacementError(
+                f"[place] needs operands in the memory of the device; got one in "
+                f"{placement.HOST!r} for {op.name} (at {op.source.line}). Bring it back with "
+                "jax.device_put(x, jax.memory.Space.Device)."
+            )
+
+    def _was_put_there(self, value: Value) -> bool:
+        """Whether the program put the value there; arguments are brought as they are used."""
+        while value.op is not None and value.op.name == "host_reshape":
+            value = value.op.operands[0]
+        if not value.is_remote or value in self.moved:
+            return False
+        return value.op is not None and value.op.name == "to_host"
 
     # Loops and branches --------------------------------------------------------------------------
 
@@ -236,22 +256,6 @@ class _Rewriter:
                     region = next(r for r in op.regions if r.results is values)
                     _store_result(region, index, op.source)
         self.writer.ops.append(op)
-
-
-def _check_operands(op: Op) -> None:
-    if not op.traits.moves and any(_was_put_there(value) for value in op.operands):
-        raise PlacementError(
-            f"[place] needs operands in the memory of the device; got one in "
-            f"{placement.HOST!r} for {op.name} (at {op.source.line}). Bring it back with "
-            "jax.device_put(x, jax.memory.Space.Device)."
-        )
-
-
-def _was_put_there(value: Value) -> bool:
-    """Whether the program itself put the value there; arguments are brought as they are used."""
-    while value.op is not None and value.op.name == "host_reshape":
-        value = value.op.operands[0]
-    return value.is_remote and value.op is not None and value.op.name == "to_host"
 
 
 def _store_result(block: Block, index: int, source: Source) -> None:

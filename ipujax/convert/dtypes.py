@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from ipujax.compiler.dtypes import DTYPES
-
-_COMPLEX = {"complex<f32>": np.complex64, "complex<f64>": np.complex128}
+from ipujax.element_types import BY_STABLEHLO
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
     """The dtype of a value in MLIR."""
-    name = str(value.type.element_type)
-    return np.dtype(_COMPLEX[name] if name in _COMPLEX else DTYPES[name].numpy)
+    return BY_STABLEHLO[str(value.type.element_type)].numpy
 
 
 def cast(value: Any, dtype: np.dtype[Any]) -> Any:

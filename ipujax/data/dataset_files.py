@@ -22,6 +22,7 @@ from ipujax import array_files
 from ipujax.data import trees
 from ipujax.errors import FeedError
 from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, specs_of
+from ipujax.feeds.keys import check_none
 from ipujax.feeds.ports import bytes_of
 from ipujax.file_reading import opened_file
 from ipujax.new_files import replacing
@@ -59,6 +60,7 @@ def export_dataset(path: str | Path, data: Data, number: int | None = None) -> i
     with tempfile.TemporaryFile(dir=Path(path).parent) as body:
         first: Any = None
         for batch in itertools.islice(iterate(data), number):
+            check_none("export", "to write them", batch)
             leaves, tree = leaves_of(batch)
             if count == 0:
                 structure, specs, first = trees.to_json(batch), specs_of(leaves), tree

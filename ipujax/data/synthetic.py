@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ipujax.errors import FeedError
 from ipujax.feeds.batches import part_of
+from ipujax.feeds.keys import check_none
 from ipujax.feeds.ports import replicas_here
 
 #: Makes an array: of a key, a shape and a dtype.
@@ -68,6 +69,7 @@ class Synthetic:
     def begin(self) -> Any:
         """The batch, which is the cursor."""
         here = replicas_here()
+        check_none("synthetic", "to make them", self.spec)
         leaves, tree = jax.tree.flatten(self.spec)
         keys = jax.random.split(jax.random.key(self._seed), max(len(leaves), 1))
         parts = [part_of(leaf, here.parts, here.axes) for leaf in leaves]

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ipujax.errors import FeedError
+from ipujax.feeds.keys import as_words
 
 #: Anything that gives batches: an iterable, an iterator, or a function that returns one.
 Data = Iterable[Any] | Callable[[], Iterable[Any]]
@@ -46,8 +47,9 @@ def _iterate(data: Any, position: int) -> Iterator[Any]:
 
 
 def leaves_of(batch: Any) -> tuple[list[np.ndarray], Any]:
-    """The arrays of a batch, in the dtypes that programs have, and its tree."""
-    leaves, tree = jax.tree.flatten(batch)
+    """The arrays of a batch, in the dtypes that programs have, and its tree of `as_words`."""
+    with jax.ensure_compile_time_eval():  # the first batch is made while a program is traced
+        leaves, tree = jax.tree.flatten(as_words(batch))
     return [_array(leaf) for leaf in leaves], tree
 
 

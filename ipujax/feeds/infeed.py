@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax import config, interrupts, jax_compat
 from ipujax.errors import FeedError
-from ipujax.feeds import at_exit, checksums, ports
+from ipujax.feeds import at_exit, checksums, keys, ports
 from ipujax.feeds.batches import Data, check_data, check_same, iterate, leaves_of, part_of, specs_of
 from ipujax.feeds.ports import Replicas, replicas_here
 
@@ -30,7 +30,7 @@ class Infeed:
 
     A batch is a pytree of arrays: NumPy's, JAX's, or anything that NumPy takes, such as the tensors
     of torch and TensorFlow. All have the shapes and dtypes of the first; float64 becomes float32 as
-    in `jnp.asarray`. Programs get it as a pytree of `jax.Array`.
+    in `jnp.asarray`. Programs get it as a pytree of `jax.Array`; typed PRNG keys arrive as keys.
 
     Inside `jax.shard_map` and `ipujax.pmap` one batch is for all replicas: replica r of n gets part
     r of the n parts of every array's first dimension. In a plain `jit` over several devices pass
@@ -108,7 +108,7 @@ class Infeed:
     def spec(self) -> Any:
         """A pytree of `jax.ShapeDtypeStruct`: one batch, for all replicas. Makes the first."""
         self._start()
-        return jax.tree.unflatten(self._tree, self._specs)
+        return self._batch_of(self._specs)
 
     @property
     def data(self) -> Data:
@@ -197,15 +197,19 @@ class Infeed:
     def fetch(self, cursor: Any) -> tuple[Any, Any]:
         """The next cursor and batch."""
         cursor, batch = self._over_devices(self._fetch_here)(cursor)
-        return cursor, jax.tree.unflatten(self._tree, batch)
+        return cursor, self._batch_of(batch)
 
     def fetch_or_stop(self, cursor: Any) -> tuple[Any, Any, Any]:
         """The next cursor, whether there was a batch, and the batch (zeros if not)."""
         cursor, found, batch = self._over_devices(self._fetch_or_stop_here)(cursor)
-        return cursor, found, jax.tree.unflatten(self._tree, batch)
+        return cursor, found, self._batch_of(batch)
+
+    def _batch_of(self, leaves: Any) -> Any:
+        return keys.as_keys(jax.tree.unflatten(self._tree, leaves))
 
     def _begin_here(self) -> Any:
         here = replicas_here(self._split_over())
+        keys.check_split(jax.tree.unflatten(self._tree, self._specs), here.parts)
         for spec in self._specs:
             part_of(spec, here.parts, here.axes)
         return jax_compat.call_port(self._port(here, "begin"), here.cursor())[0]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax.errors import FeedError
+from ipujax.feeds.keys import as_words
 from ipujax.feeds.outfeed import Outfeed
 
 
@@ -174,12 +175,12 @@ class _Loop:
     def _after(self, state: _State, made: _Result, source: Any) -> _State:
         sink, held = state.sink, state.held
         if self.outfeed is not None:
-            sink, held = self.outfeed.step(sink, held, state.step, made.out)
+            sink, held = self.outfeed.step(sink, held, state.step, as_words(made.out))
         return _State(state.step + 1, state.goes_on, made.carry, source, sink, held)
 
     def _out_of(self, carry: Any, source: Any) -> Any:
         batch = () if self.infeed is None else (self.infeed.fetch(source)[1],)
-        return jax.tree.map(jnp.asarray, self._call(carry, *batch).out)
+        return jax.tree.map(jnp.asarray, as_words(self._call(carry, *batch).out))
 
     def _call(self, carry: Any, *batch: Any) -> _Result:
         made = self.body(carry, *batch)

@@ -13,6 +13,7 @@ from jax import lax
 from ipujax import interrupts, jax_compat
 from ipujax.errors import FeedError, check_choice
 from ipujax.feeds import at_exit, ports
+from ipujax.feeds.keys import as_keys, check_none
 from ipujax.feeds.ports import Replicas, replicas_here
 
 ALL, LAST, SUM, FINAL = "all", "last", "sum", "final"
@@ -92,8 +93,8 @@ class Outfeed:
         Block on a result of the program first (`jax.block_until_ready`) to get everything.
 
         Returns:
-            a pytree of NumPy arrays like the results; of mode "all" with a first dimension of
-            steps, which may be 0.
+            a pytree of NumPy arrays like the results (of JAX arrays for typed PRNG keys); of mode
+            "all" with a first dimension of steps, which may be 0.
         Raises:
             FeedError: there is none, in modes that keep one.
         """
@@ -105,7 +106,7 @@ class Outfeed:
                 "[outfeed] needs a result; got none yet. Wait for the program's results with "
                 "jax.block_until_ready."
             )
-        return items[-1]
+        return self._tree_of(items[-1])
 
     def items(self, result: Any) -> Iterator[Any]:
         """Each step's result as it comes, until the program that makes `result` has ended.
@@ -116,12 +117,12 @@ class Outfeed:
         leaves = jax.tree.leaves(result)
         while True:
             ended = all(leaf.is_ready() for leaf in leaves)
-            yield from self._take()
+            yield from map(self._tree_of, self._take())
             if ended:
                 break
             self._queue.wait_for_item(_GLANCE)
         jax.block_until_ready(leaves)
-        yield from self._take()
+        yield from map(self._tree_of, self._take())
 
     def clear(self) -> None:
         """Drops what is there."""
@@ -147,6 +148,8 @@ class Outfeed:
         """What the loop carries, given one result's shapes: sums, the last one, or nothing."""
         if self.mode in (ALL, LAST):
             return ()
+        if self.mode == SUM:
+            check_none("outfeed", "to add them up", item)
         return jax.tree.map(_zeros, item)
 
     def step(self, cursor: Any, held: Any, index: Any, item: Any) -> tuple[Any, Any]:
@@ -184,10 +187,9 @@ class Outfeed:
             self._ports["push"] = ports.make(self, self._queue.push_port(here.count, sizes))
         return jax_compat.call_port(self._ports["push"], cursor, *leaves)[0]
 
-    def _take(self) -> list[Any]:
+    def _take(self) -> list[list[np.ndarray]]:
         return [
-            self._tree_of([self._array(i, held) for i, held in enumerate(item)])
-            for item in self._queue.take()
+            [self._array(i, held) for i, held in enumerate(item)] for item in self._queue.take()
         ]
 
     def _array(self, i: int, held: bytearray) -> np.ndarray:
@@ -197,14 +199,14 @@ class Outfeed:
         replicas = (self._replicas.count,) if self._replicas.axes else ()
         return (*replicas, *self._specs[i].shape)
 
-    def _stacked(self, i: int, items: list[Any]) -> np.ndarray:
-        arrays = [jax.tree.leaves(item)[i] for item in items]
+    def _stacked(self, i: int, items: list[list[np.ndarray]]) -> np.ndarray:
+        arrays = [item[i] for item in items]
         if arrays:
             return np.stack(arrays)
         return np.zeros((0, *self._shape(i)), self._specs[i].dtype)
 
     def _tree_of(self, leaves: list[Any]) -> Any:
-        return None if self._tree is None else jax.tree.unflatten(self._tree, leaves)
+        return None if self._tree is None else as_keys(jax.tree.unflatten(self._tree, leaves))
 
 
 def _zeros(like: Any) -> jax.Array:

@@ -7,31 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ipujax.element_types import BY_NAME
 from ipujax.jax_compat.programs import write_compile_options
-
-#: IFRT's numbers of dtypes (xla/python/ifrt/dtype.proto).
-_KINDS = {
-    "bool": 1,
-    "int8": 2,
-    "int16": 3,
-    "int32": 4,
-    "int64": 5,
-    "uint8": 6,
-    "uint16": 7,
-    "uint32": 8,
-    "uint64": 9,
-    "float16": 10,
-    "float32": 11,
-    "float64": 12,
-    "complex64": 15,
-    "bfloat16": 16,
-    "float8_e5m2": 19,
-    "float8_e4m3fn": 20,
-    "int4": 21,
-    "uint4": 22,
-    "float8_e5m2fnuz": 24,
-    "float8_e4m3fnuz": 25,
-}
 
 
 def kept_arguments(lowered: Any) -> list[int]:
@@ -95,7 +72,7 @@ def _metadata(name: str, outputs: Sequence[Output]) -> bytes:
         made += _bytes(
             5,
             _bytes(1, shape_bytes)
-            + _bytes(2, _number(1, _KINDS[dtype]))
+            + _bytes(2, _number(1, BY_NAME[dtype].ifrt))
             + _bytes(4, memory.encode())
             + (b"" if sharding is None else _bytes(5, sharding))
             + _bytes(6, shape_bytes),

@@ -9,12 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax import jax_compat
 from ipujax.arguments import flag, floats, real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-
-jax_compat.hide_frames(__file__)
 
 
 def gelu(x: Any, *, approximate: bool = True) -> jax.Array:

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax import jax_compat
 from ipujax.api.collectives import cross_replica_mean
 from ipujax.api.replicas import AxisName, resolve
 from ipujax.arguments import (
@@ -26,8 +25,6 @@ from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.nn.group_norm import is_stable, wide
 from ipujax.ops.definition import Op
-
-jax_compat.hide_frames(__file__)
 
 
 class BatchNormState(NamedTuple):

@@ -9,12 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax import jax_compat
 from ipujax.arguments import LARGEST_INT32, array, real_number
 from ipujax.errors import ConfigError
 from ipujax.nn.softmax import log_softmax
-
-jax_compat.hide_frames(__file__)
 
 #: The label of a row that has no loss: popnn's MASKED_LABEL_CODE.
 MASKED_LABEL = 0xFFFFFFFF

@@ -9,13 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax import jax_compat
 from ipujax.arguments import floats, real_number, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 from ipujax.ops.seeds import words_of
-
-jax_compat.hide_frames(__file__)
 
 
 def _plain(

@@ -11,13 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ipujax import jax_compat
 from ipujax.arguments import array, check_real, flag, floats, real_number, whole_number
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-
-jax_compat.hide_frames(__file__)
 
 #: Gamma or beta: [C], or None for ones or zeros.
 Parameter = Any

@@ -7,11 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax import jax_compat
 from ipujax.arguments import dimension, floats
 from ipujax.errors import ConfigError, check_choice
-
-jax_compat.hide_frames(__file__)
 
 KINDS = ("plain", "stable", "scaled")
 #: By which "scaled" multiplies probabilities: `SOFTMAX_SCALING` of popnn for half.

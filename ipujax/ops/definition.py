@@ -17,8 +17,6 @@ from ipujax.api.cast_policy import allow_casts
 from ipujax.api.custom_calls import custom_call, register
 from ipujax.ops.dimensions import Dimensions
 
-jax_compat.hide_frames(__file__)
-
 #: (operands, results, a cotangent or None for each result, **parameters) -> one for each operand
 Vjp = Callable[..., Sequence[Any]]
 

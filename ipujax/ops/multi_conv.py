@@ -82,13 +82,13 @@ def _vjp(
 
 
 def _convolve(arrays: list[jax.Array], static: list[Any], options: str) -> list[jax.Array]:
-    """Those that crop their data, by negative padding, are convolutions of their own."""
-    crops = [any(edge < 0 for pair in each[1] for edge in pair) for each in static]
+    """As one operation, but for those that poplin's does not take."""
     pairs = list(zip(arrays[::2], arrays[1::2], static, strict=True))
+    is_alone = [_is_empty_or_crops(*pair) for pair in pairs]
     alone = [
-        _one(lhs, rhs, *each[:-1]) for (lhs, rhs, each), c in zip(pairs, crops, strict=True) if c
+        _one(lhs, rhs, *each[:-1]) for (lhs, rhs, each), c in zip(pairs, is_alone, strict=True) if c
     ]
-    rest = [pair for pair, c in zip(pairs, crops, strict=True) if not c]
+    rest = [pair for pair, c in zip(pairs, is_alone, strict=True) if not c]
     together = []
     if rest:
         flat = [array for lhs, rhs, _ in rest for array in (lhs, rhs)]
@@ -96,14 +96,19 @@ def _convolve(arrays: list[jax.Array], static: list[Any], options: str) -> list[
             flat, {"convs": tuple(each for *_, each in rest), "options": options}
         )
     in_turn = iter(alone), iter(together)
-    return [next(in_turn[0] if c else in_turn[1]) for c in crops]
+    return [next(in_turn[0] if c else in_turn[1]) for c in is_alone]
+
+
+def _is_empty_or_crops(lhs: jax.Array, rhs: jax.Array, static: Any) -> bool:
+    """Whether an operand has no elements, or negative padding crops the data."""
+    return not lhs.size or not rhs.size or any(edge < 0 for pair in static[1] for edge in pair)
 
 
 def _gradients(lhs: Any, rhs: Any, ct: Any, conv: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Data, kernel and parameters of the two convolutions: that of the data, and of the kernel."""
     strides, padding, left, right, groups, own = conv
     sizes = [
-        _Sizes(*((n - 1) * step + 1 for n, step in zip(each, steps, strict=True)))
+        _Sizes(*(max((n - 1) * step + 1, 0) for n, step in zip(each, steps, strict=True)))
         for each, steps in zip(
             zip(lhs.shape[2:], rhs.shape[2:], ct.shape[2:], strict=True),
             zip(left, right, strides, strict=True),
@@ -117,19 +122,21 @@ def _gradients(lhs: Any, rhs: Any, ct: Any, conv: Any) -> Iterator[tuple[Any, An
         (low, size.data + size.kernel - 1 - size.result - low)
         for size, low in zip(sizes, before, strict=True)
     )
-    kernel = jnp.swapaxes(turned, 1, 2).reshape(-1, rhs.shape[0] // groups, *rhs.shape[2:])
+    kernel = jnp.swapaxes(turned, 1, 2)
+    kernel = kernel.reshape(groups * rhs.shape[1], rhs.shape[0] // groups, *rhs.shape[2:])
     yield ct, kernel, (left, of_data, strides, right, groups, own)
     of_kernel = tuple(
         (low, size.result - size.data + size.kernel - low - 1)
         for size, low in zip(sizes, lows, strict=True)
     )
     channels = jnp.moveaxis(_by_groups(lhs, groups, 1), 0, 2)  # [groups, channels, batch, field...]
-    data = jnp.swapaxes(channels, 0, 1).reshape(-1, groups * lhs.shape[0], *lhs.shape[2:])
+    data = jnp.swapaxes(channels, 0, 1)
+    data = data.reshape(lhs.shape[1] // groups, groups * lhs.shape[0], *lhs.shape[2:])
     yield data, jnp.swapaxes(ct, 0, 1), (right, of_kernel, left, strides, groups, own)
 
 
 def _by_groups(x: jax.Array, groups: int, axis: int) -> jax.Array:
-    return x.reshape(*x.shape[:axis], groups, -1, *x.shape[axis + 1 :])
+    return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
 _MULTI_CONV: Op = Op("multi_conv", _plain, multiple=True, vjp=_vjp)
@@ -173,7 +180,7 @@ def multi_conv(
         arrays += [lhs, rhs]
         parameters.append(static)
         orders.append(order)
-    made = _MULTI_CONV(*arrays, convs=tuple(parameters), options=as_text(dict(options or {})))
+    made = _convolve(arrays, parameters, as_text(dict(options or {})))
     return tuple(jnp.transpose(y, order) for y, order in zip(made, orders, strict=True))
 
 
@@ -216,6 +223,8 @@ def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ..
         if any(edge < 0 for pair in pairs for edge in pair):
             raise ValueError(f"padding is 0 or more, not {pairs}.")
         (groups,) = _positive([conv.feature_group_count])
+        if 0 in rhs.shape[2:]:
+            raise ValueError("a kernel has one or more elements along each dimension of the field")
         jax.eval_shape(lambda x, w: _one(x, w, strides, pairs, left, right, groups), lhs, rhs)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(

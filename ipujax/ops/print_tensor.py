@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ipujax.arguments import array, flag
 from ipujax.ops.definition import Op
@@ -41,7 +42,8 @@ def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.A
     Use the result: an array that nothing uses is not printed.
 
     Args:
-        x: any array.
+        x: any array; the real and the imaginary parts of complex numbers are printed one after the
+            other.
         title: written before it.
         print_gradient: also print the array's gradient, with the title "gradient of ...".
     Returns:
@@ -55,5 +57,13 @@ def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.A
     """
     x = array(_WHERE, "x", x)
     prints = flag(_WHERE, "print_gradient", print_gradient)
-    of_gradient = f"gradient of {title}" if prints else ""
-    return _PRINT(x, title=str(title), gradient_title=of_gradient)
+    if jnp.iscomplexobj(x):
+        return jax.lax.complex(
+            _printed(x.real, f"{title} (real)", prints), _printed(x.imag, f"{title} (imag)", prints)
+        )
+    return _printed(x, str(title), prints)
+
+
+def _printed(x: jax.Array, title: str, prints_gradient: bool) -> jax.Array:
+    of_gradient = f"gradient of {title}" if prints_gradient else ""
+    return _PRINT(x, title=title, gradient_title=of_gradient)

@@ -181,6 +181,8 @@ def _call(
         )
     if 0 in src.shape or 0 in dst.shape or num.shape[0] == 0:
         return jnp.zeros_like(dst) if zero_unused else dst
+    if zero_unused and dst.dtype == jnp.float8_e8m0fnu:  # has no zero: JAX's zeros are NaN
+        dst, zero_unused = jnp.zeros_like(dst), False
     rows = jnp.uint32(src.shape[0])
     num = jnp.minimum(num, rows - jnp.minimum(src_offsets, rows))
     num = jnp.where(dst_offsets >= jnp.uint32(2**31), 0, num)  # offsets that were negative

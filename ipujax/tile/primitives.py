@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,21 +11,11 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 
-from ipujax import jax_compat
 from ipujax.api.custom_calls import custom_call, register
 
 #: Targets of the custom calls that the compiler gets: compiler/rules/tile.py.
 PLACE_TARGET, VERTEX_TARGET = "ipu_tile_place", "ipu_tile_vertex"
 Ints = tuple[int, ...]
-
-
-def _hide_frames() -> None:
-    """Lines of operations are the user's, not this package's."""
-    for path in Path(__file__).parent.glob("*.py"):
-        jax_compat.hide_frames(str(path))
-
-
-_hide_frames()
 
 
 # place: row rows[i] of an array on tile tiles[i] -------------------------------------------------

@@ -80,6 +80,7 @@ PYTHON_SHARED = {
     "limited_reading",
     "local_includes",
     "config",
+    "element_types",
     "errors",
     "host_buffers",
     "host_callbacks",

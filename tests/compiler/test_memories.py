@@ -154,3 +154,31 @@ module @other {
     code = _jax.mlir.serialize_portable_artifact(text.encode(), "1.10.0", True)
     with pytest.raises(PlacementError, match=r"'pinned_host' for negate \(at train.py:7\)"):
         compile_module(code, b"", {})
+
+
+NARROW = ("int4", "int2", "uint2", "float8_e4m3fn", "float8_e8m0fnu", "float4_e2m1fn", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, "complex64"])
+def test_results_of_types_that_are_held_in_others(dtype: str):
+    """int4 is computed in int8: results are packed, then put on the host."""
+    host = jax.sharding.SingleDeviceSharding(jax.devices("ipu")[0], memory_kind="pinned_host")
+    x = np.array([0, 1, 1, 0]).astype(jnp.dtype(dtype))
+
+    def fun(v: Any) -> Any:
+        put = jax.device_put(v[1:], HOST)
+        return v[1:], put, jax.lax.scan(lambda c, e: (c, jax.device_put(e, HOST)), 0, v)[1]
+
+    found = jax.jit(fun, out_shardings=host)(jax.device_put(x, host))
+    for y, want in zip(found, (x[1:], x[1:], x), strict=True):
+        assert y.sharding.memory_kind == "pinned_host"
+        assert np.asarray(y).tobytes() == want.tobytes()
+
+
+def test_parts_of_an_argument_on_the_host_are_brought_to_be_demoted():
+    with jax.enable_x64(True):
+        host = jax.sharding.SingleDeviceSharding(jax.devices("ipu")[0], memory_kind="pinned_host")
+        x = jax.device_put(np.array([1 + 2j, 3 - 4j]), host)
+        options = {"ipu_x64": "demote"}
+        found = jax.jit(lambda x: x[::-1], out_shardings=host, compiler_options=options)(x)
+    np.testing.assert_array_equal(found, [3 - 4j, 1 + 2j])

@@ -300,6 +300,51 @@ def test_gradients_of_multi_conv(strides, padding, groups):
     np.testing.assert_allclose(second(multi)(w), on_cpu(second(plain), w), rtol=1e-3, atol=2e-2)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("empty", ["batch", "channels", "outputs", "field"])
+def test_multi_conv_of_nothing(empty, groups):
+    """Results and gradients, beside a convolution that is not empty."""
+    x, w = [2, 4, 3, 4], [6, 4 // groups, 3, 2]
+    for shape, dim in {
+        "batch": [(x, 0)],
+        "channels": [(x, 1), (w, 1)],
+        "outputs": [(w, 0)],
+        "field": [(x, 2)],
+    }[empty]:
+        shape[dim] = 0
+    x, w = jnp.ones(x), jnp.ones(w)
+    pads, left = [(1, 2), (2, 0)], (2, 1)
+
+    other = jnp.ones((1, 4, 3, 3)), jnp.ones((2, 4 // groups, 2, 2))
+
+    def multi(x, w):
+        return ipu.ops.multi_conv(
+            [
+                ipu.ops.Conv(*each, (1, 2), pads, left, feature_group_count=groups)
+                for each in [(x, w), other]
+            ]
+        )
+
+    def plain(x, w):
+        return [
+            lax.conv_general_dilated(*each, (1, 2), pads, left, feature_group_count=groups)
+            for each in [(x, w), other]
+        ]
+
+    def all_of(f):
+        loss = lambda x, w: sum(y.sum() for y in f(x, w))  # noqa: E731
+        return jax.jit(lambda x, w: (f(x, w), jax.grad(loss, (0, 1))(x, w)))
+
+    found = jax.tree.leaves(all_of(multi)(x, w))
+    for got, want in zip(found, jax.tree.leaves(all_of(plain)(x, w)), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_kernel_without_elements_along_the_field_is_refused():
+    with pytest.raises(ConfigError, match="one or more elements along each dimension"):
+        ipu.ops.multi_conv([ipu.ops.Conv(jnp.ones((1, 2, 4, 4)), jnp.ones((3, 2, 0, 3)))])
+
+
 # print_tensor, nop, identity_loss ----------------------------------------------------------------
 
 

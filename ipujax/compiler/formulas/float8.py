@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.compiler.ir import Term, where
+from ipujax.element_types import BY_STABLEHLO
 
 _MAGNITUDE = 0x7FFFFFFF
 _INF, _NAN = float("inf"), float("nan")
@@ -40,7 +41,7 @@ class SmallFloat:
 
 
 def _row(name: str, kind: str) -> SmallFloat:
-    dtype = np.dtype(getattr(ml_dtypes, name))
+    dtype = BY_STABLEHLO[name].numpy
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return SmallFloat(
         dtype, int(info.nmant), int(info.minexp), float(info.max), kind, int(info.bits)
@@ -49,15 +50,18 @@ def _row(name: str, kind: str) -> SmallFloat:
 
 #: By StableHLO's names.
 SMALL_FLOATS: dict[str, SmallFloat] = {
-    "f8E4M3FN": _row("float8_e4m3fn", "fn"),
-    "f8E4M3": _row("float8_e4m3", "ieee"),
-    "f8E3M4": _row("float8_e3m4", "ieee"),
-    "f8E5M2": _row("float8_e5m2", "ieee"),
-    "f8E4M3B11FNUZ": _row("float8_e4m3b11fnuz", "fnuz"),
-    "f8E4M3FNUZ": _row("float8_e4m3fnuz", "fnuz"),
-    "f8E5M2FNUZ": _row("float8_e5m2fnuz", "fnuz"),
-    "f8E8M0FNU": _row("float8_e8m0fnu", "scale"),
-    "f4E2M1FN": _row("float4_e2m1fn", "sat"),
+    name: _row(name, kind)
+    for name, kind in (
+        ("f8E4M3FN", "fn"),
+        ("f8E4M3", "ieee"),
+        ("f8E3M4", "ieee"),
+        ("f8E5M2", "ieee"),
+        ("f8E4M3B11FNUZ", "fnuz"),
+        ("f8E4M3FNUZ", "fnuz"),
+        ("f8E5M2FNUZ", "fnuz"),
+        ("f8E8M0FNU", "scale"),
+        ("f4E2M1FN", "sat"),
+    )
 }
 
 

@@ -28,6 +28,7 @@ from ipujax.compiler.ir.program import walk_values as walk_values
 from ipujax.compiler.ir.rewriter import Legaliser as Legaliser
 from ipujax.compiler.ir.rewriter import Rewriter as Rewriter
 from ipujax.compiler.ir.traits import declare as declare
+from ipujax.compiler.ir.traits import declare_call as declare_call
 from ipujax.compiler.ir.writer import Term as Term
 from ipujax.compiler.ir.writer import Writer as Writer
 from ipujax.compiler.ir.writer import combiner as combiner

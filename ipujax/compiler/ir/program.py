@@ -17,7 +17,7 @@ import numpy as np
 from ipujax import placement
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir.scopes import ScopedOptions
-from ipujax.compiler.ir.traits import TRAITS, UNKNOWN, Traits
+from ipujax.compiler.ir.traits import CALL_TRAITS, TRAITS, UNKNOWN, Traits
 from ipujax.config import CompileConfig
 
 Shape = tuple[int, ...]
@@ -133,8 +133,17 @@ class Op:
 
     @property
     def traits(self) -> Traits:
-        """The traits of ops with this name."""
+        """The traits of ops with this name; of custom calls, of those with this target."""
+        if self.name == "custom_call" and self.attrs.get("call_target_name") in CALL_TRAITS:
+            return CALL_TRAITS[self.attrs["call_target_name"]]
         return TRAITS.get(self.name, UNKNOWN)
+
+    @property
+    def shown_name(self) -> str:
+        """As errors have it, with the target of a custom call."""
+        if self.name == "custom_call":
+            return f"custom_call @{self.attrs['call_target_name']}"
+        return self.name
 
     def add_result(self, shape: Shape, dtype: str) -> Value:
         value = Value(shape, dtype, self, len(self.results))

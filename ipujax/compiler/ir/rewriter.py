@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
 from ipujax.compiler.ir.writer import Writer
+from ipujax.element_types import BY_STABLEHLO
 from ipujax.errors import UnsupportedOpError
 
 #: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
@@ -104,6 +105,16 @@ class Rewriter(Writer):
             self.block(region)
 
 
+def _before_host(value: Value) -> Value:
+    """The value on the device, where it is put on the host as the program ends.
+
+    What callers hold is computed from it, and then put there (`result_memories`).
+    """
+    while value.op is not None and value.op.name == "to_host":
+        value = value.op.operands[0]
+    return value
+
+
 class Legaliser(Rewriter, ABC):
     """Holds values of some types in another way; callers and Python see them as they were."""
 
@@ -118,6 +129,10 @@ class Legaliser(Rewriter, ABC):
     @abstractmethod
     def leaves(self, value: Value) -> Value:
         """Converts the value to the way callers hold it."""
+
+    @abstractmethod
+    def illegal_dtype(self, value: Value) -> str:
+        """The dtype that the value had, if it was one of these types; else ""."""
 
     @abstractmethod
     def seen(self, value: Value) -> Seen | None:
@@ -137,14 +152,18 @@ class Legaliser(Rewriter, ABC):
         entry, results, main.results = self.ops, main.results, []
         self.block(main)
         self.ops = main.ops = entry + main.ops
-        main.results = [self.leaves(value) for value in results]
+        main.results = [self.leaves(_before_host(value)) for value in results]
         if self.refused:
             raise UnsupportedOpError(self.refused)
         return program
 
     def refuse(self, op: Op, reason: str) -> None:
         """Notes the op; the program is refused when all such ops are known."""
-        self.refused.append((op.name, reason, op.source.line))
+        dtypes = (self.illegal_dtype(value) for value in (*op.operands, *op.results))
+        dtype = next(filter(None, dtypes))
+        self.refused.append(
+            (f"{op.shown_name} in {BY_STABLEHLO[dtype].name}", reason, op.source.line)
+        )
 
     def callback(self, op: Op) -> None:
         """Python functions take and return arrays as callers hold them."""

@@ -55,6 +55,8 @@ class Traits:
 
 
 TRAITS: dict[str, Traits] = {}
+#: Of custom calls, by target; those of other targets have the row of "custom_call".
+CALL_TRAITS: dict[str, Traits] = {}
 
 #: For undeclared names; programs with such ops are refused by name.
 UNKNOWN = Traits(replicated="it is not known")
@@ -75,6 +77,11 @@ def declare(*names: str, **facts: Any) -> None:
                 f"[traits] needs one row per op; got a second one for {name!r}. Remove one of them."
             )
         TRAITS[name] = traits
+
+
+def declare_call(target: str, **facts: Any) -> None:
+    """Writes the row of custom calls of this target."""
+    CALL_TRAITS[target] = Traits(effect=True, **facts)
 
 
 def traits_of(name: str) -> Traits:

@@ -36,11 +36,11 @@ from ipujax.compiler.ir import (
     number,
     walk_values,
 )
+from ipujax.element_types import BY_STABLEHLO
 from ipujax.jax_compat import CALLBACK_TARGET
 
-#: By the complex type's name: the type of a part, and JAX's name.
-COMPLEX = {"complex<f32>": ("f32", "complex64"), "complex<f64>": ("f64", "complex128")}
-PARTS = {name: part for name, (part, _) in COMPLEX.items()}
+#: By the complex type's name: the type of a part.
+PARTS = {"complex<f32>": "f32", "complex<f64>": "f64"}
 
 Parts = tuple[Value, Value]
 
@@ -71,8 +71,11 @@ class _Splitter(Legaliser):
 
     # Boundary ------------------------------------------------------------------------------------
 
+    def illegal_dtype(self, value: Value) -> str:
+        return value.dtype if _is_complex(value) else ""
+
     def seen(self, value: Value) -> Seen | None:
-        return Seen(COMPLEX[value.dtype][1], value.shape) if _is_complex(value) else None
+        return Seen(BY_STABLEHLO[value.dtype].name, value.shape) if _is_complex(value) else None
 
     def enters(self, value: Value) -> Value:
         """Both parts side by side."""

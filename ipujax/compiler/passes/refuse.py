@@ -26,7 +26,7 @@ def refuse_unsupported(program: Program) -> Program:
         for op in block.ops:
             reason = _refusal(op)
             if reason is not None:
-                found.append((_shown_name(op), reason, op.source.line))
+                found.append((op.shown_name, reason, op.source.line))
             if not op.traits.control_flow:
                 for region in op.regions:
                     found += body_refusals(region, op)
@@ -61,12 +61,6 @@ def _refuse_larger(program: Program, limit: int, size_of: Callable[[Value], int]
                 f"[compile] needs arrays of at most {MAX_ELEMENTS} elements; got "
                 f"{value.dtype}{list(value.shape)} of {where}. Compute it in parts, with a loop."
             )
-
-
-def _shown_name(op: Op) -> str:
-    if op.name == "custom_call":
-        return f"custom_call @{op.attrs['call_target_name']}"
-    return op.name
 
 
 def _refusal(op: Op) -> str | None:

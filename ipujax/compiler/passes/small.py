@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
@@ -31,6 +30,7 @@ from ipujax.compiler.ir import (
     converted,
     walk_values,
 )
+from ipujax.element_types import BY_STABLEHLO
 from ipujax.jax_compat import CALLBACK_TARGET
 
 
@@ -55,10 +55,10 @@ class SmallInt:
 
 #: By StableHLO's names.
 SMALL_INTS: dict[str, SmallInt] = {
-    "i2": SmallInt(np.dtype(ml_dtypes.int2), 2, True),
-    "i4": SmallInt(np.dtype(ml_dtypes.int4), 4, True),
-    "ui2": SmallInt(np.dtype(ml_dtypes.uint2), 2, False),
-    "ui4": SmallInt(np.dtype(ml_dtypes.uint4), 4, False),
+    "i2": SmallInt(BY_STABLEHLO["i2"].numpy, 2, True),
+    "i4": SmallInt(BY_STABLEHLO["i4"].numpy, 4, True),
+    "ui2": SmallInt(BY_STABLEHLO["ui2"].numpy, 2, False),
+    "ui4": SmallInt(BY_STABLEHLO["ui4"].numpy, 4, False),
 }
 SMALL: dict[str, SmallFloat | SmallInt] = {**SMALL_FLOATS, **SMALL_INTS}
 
@@ -90,6 +90,9 @@ class _Widener(Legaliser):
         self.wide = False
 
     # Boundary ------------------------------------------------------------------------------------
+
+    def illegal_dtype(self, value: Value) -> str:
+        return value.dtype if value.dtype in SMALL else self.small.get(value, "")
 
     def seen(self, value: Value) -> Seen | None:
         kind = SMALL.get(value.dtype)
@@ -153,6 +156,9 @@ class _Widener(Legaliser):
         op.operands = [self.now(value) for value in op.operands]
         is_small = any(v in self.small for v in op.operands)
         is_small |= any(v.dtype in SMALL for v in op.results)
+        if is_small and op.attrs.get("call_target_name") == CALLBACK_TARGET:
+            self.callback(op)
+            return
         special = _SPECIAL.get(op.name) if is_small else None
         if special is not None:
             special(self, op)
@@ -299,19 +305,10 @@ def _count_leading_zeros(kind: SmallInt, x: Term, others: list[Term]) -> Term:
     return _own_bits(kind, x).unary("count_leading_zeros") - (8 - kind.bits)
 
 
-def _custom_call(s: _Widener, op: Op) -> None:
-    """Python functions take and return the bytes of small types."""
-    if op.attrs["call_target_name"] != CALLBACK_TARGET:
-        s.refuse(op, f"custom call {op.attrs['call_target_name']!r} does not take this dtype")
-        return
-    s.callback(op)
-
-
 _SPECIAL: dict[str, Handler] = {
     "bitcast_convert": _bitcast_convert,
     "convert": _convert,
     "count_leading_zeros": _bitwise(_count_leading_zeros),
-    "custom_call": _custom_call,
     "iota": _iota,
     "negate": _negate,
     "popcnt": _bitwise(_popcnt),

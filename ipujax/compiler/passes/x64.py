@@ -11,7 +11,8 @@ type, which stand for those of the 32-bit type (they start reductions); so is ev
 at 64-bit numbers' bits.
 
 emulate keeps 64-bit values. Indices, which the library takes in 32 bits, are clamped into them:
-gather and slices clamp them anyway, and scatter drops what is still outside.
+gather and slices clamp them anyway, and scatter drops what is still outside. Conversions to floats
+of fewer bits than float32 round once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES, numpy_type
+from ipujax.compiler.formulas.float8 import SMALL_FLOATS
 from ipujax.compiler.ir import (
     Block,
     Legaliser,
@@ -37,11 +39,13 @@ from ipujax.compiler.ir import (
     where,
 )
 from ipujax.compiler.passes.loops import drop_dead
-from ipujax.compiler.rules.registry import DOUBLE_CALLS
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
 NARROW = {"f64": "f32", "i64": "i32", "ui64": "ui32", "complex<f64>": "complex<f32>"}
+
+#: Floats that are rounded from float32, to which float64 has to be converted first.
+ROUNDED_FROM_F32 = frozenset({"f16", "bf16", *SMALL_FLOATS})
 
 #: LAPACK's names begin with the type: double, double complex.
 _LAPACK = {"lapack_d": "lapack_s", "lapack_z": "lapack_c"}
@@ -59,7 +63,7 @@ def legalise_x64(program: Program) -> Program:
         _Demoter().program(program)
     elif wanted == "emulate":
         _refuse_single(program.main)
-        _IndexNarrower().program(program)
+        _Emulator().program(program)
     return program
 
 
@@ -86,6 +90,9 @@ class _Demoter(Legaliser):
                     is_convert = op.name == "convert"
                     self.users.setdefault(value, []).append(op if is_convert else None)
         return super().program(program)
+
+    def illegal_dtype(self, value: Value) -> str:
+        return value.dtype if value.dtype in NARROW else self.wide.get(value, "")
 
     def seen(self, value: Value) -> None:
         """As the program holds it at its boundary."""
@@ -277,18 +284,16 @@ def _refuse_single(block: Block) -> None:
     """Names all ops that have no float64."""
     found = []
     for op in walk_ops(block):
-        target = op.attrs.get("call_target_name")
-        if not op.traits.no_double or target in DOUBLE_CALLS or target == CALLBACK_TARGET:
+        if not op.traits.no_double:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
-            name = target or op.name
             reason = 'it has no float64; ipu_x64="demote" computes it in float32'
-            found.append((str(name), reason, op.source.line))
+            found.append((op.shown_name, reason, op.source.line))
     if found:
         raise UnsupportedOpError(found)
 
 
-class _IndexNarrower(Rewriter):
+class _Emulator(Rewriter):
     def rule(self, op: Op) -> Sequence[Value] | None:
         for index in op.traits.indices(op) if op.traits.indices is not None else ():
             value = op.operands[index]
@@ -297,6 +302,10 @@ class _IndexNarrower(Rewriter):
                 op.operands[index] = _saturated(inside, "i32").value
         if op.name == "rng_bit_generator" and op.operands[0].dtype == "ui64":
             return self._with_words(op)
+        if op.name == "convert" and op.results[0].dtype in ROUNDED_FROM_F32:
+            (value,) = op.operands
+            if value.dtype == "f64":
+                op.operands = [_rounded_to_odd(self.term(value)).value]
         return None
 
     def _with_words(self, op: Op) -> list[Value]:
@@ -309,3 +318,16 @@ class _IndexNarrower(Rewriter):
         self.ops.append(op)
         joined = self.op("bitcast_convert", [words], shape=result.shape, dtype=result.dtype)
         return [joined, bits]
+
+
+def _rounded_to_odd(x: Term) -> Term:
+    """float64 -> the float32 beside it whose last bit is 1, or itself where it is a float32.
+
+    Such a number is on no boundary of a narrower type, so that rounding it again is right
+    (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+    """
+    near = x.convert("f32")
+    back, bits = near.convert("f64"), near.bitcast("i32")
+    other = where(abs(x) > abs(back), bits + 1, bits - 1)
+    is_even = (bits & 1).eq(0) & x.ne(back) & x.eq(x)
+    return where(is_even, other, bits).bitcast("f32")

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
-from ipujax.compiler.ir import Op, Value, declare
+from ipujax.compiler.ir import Op, Value, declare, declare_call
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, HostArray, Variable
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET
 
 declare("custom_call", effect=True, complex="marked pairs", no_double=True)
+declare_call(CALLBACK_TARGET, complex="marked pairs")
 
 
 def refusal(op: Op) -> str | None:

@@ -131,7 +131,7 @@ def _target(*names: str) -> Callable[[Target], Target]:
             call = Call(builder, config, parts_of(builder, op), builder.debug(op))
             return results_of(builder, op, function(call))
 
-        custom_call_rule(*names, double=True)(lower)
+        custom_call_rule(*names, double=True, complex="marked pairs")(lower)
         return function
 
     return register

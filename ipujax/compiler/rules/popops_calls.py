@@ -11,7 +11,7 @@ from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
 
 
-@custom_call_rule("ipu_sequence_slice")
+@custom_call_rule("ipu_sequence_slice", double=True, moves=True, complex="parts")
 def sequence_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """A copy of the first operand, with the runs written to it."""
     debug = builder.debug(op)
@@ -34,7 +34,7 @@ def sequence_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 _ORDERS = {"descending": "DESCENDING", "ascending": "ASCENDING", "none": "NONE"}
 
 
-@custom_call_rule("ipu_top_k")
+@custom_call_rule("ipu_top_k", chooses=True)
 def top_k(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Values and indices."""
     config, popops = parameters_of(op), ipu.popops
@@ -47,7 +47,7 @@ def top_k(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [values, where.reinterpret(builder.type_of(op.results[1]))]
 
 
-@custom_call_rule("ipu_sort")
+@custom_call_rule("ipu_sort", chooses=True)
 def sort(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Along the last dimension."""
     (tensor,) = builder.operands(op)
@@ -55,7 +55,7 @@ def sort(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [ipu.popops.sort(builder.graph, tensor, dim, builder.program, builder.debug(op))]
 
 
-@custom_call_rule("ipu_sort_key_value")
+@custom_call_rule("ipu_sort_key_value", chooses=True)
 def sort_key_value(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The second operand, in the order of the first."""
     keys, values = builder.operands(op)
@@ -63,7 +63,7 @@ def sort_key_value(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [ipu.popops.sortKeyValue(builder.graph, keys, values, dim, builder.program, debug)]
 
 
-@custom_call_rule("ipu_print_tensor")
+@custom_call_rule("ipu_print_tensor", double=True, moves=True)
 def print_tensor(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The operand, which is printed to the standard error."""
     (tensor,) = builder.operands(op)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ipujax.compiler.ir import Op, declare
+from ipujax.compiler.ir import Op, declare, declare_call
 from ipujax.compiler.ir.traits import TRAITS, UNKNOWN
 from ipujax.compiler.old_ops import DYNAMIC, DYNAMIC_REASON, OLD_OPS
 
@@ -21,8 +21,6 @@ RULES: dict[str, Rule] = {}
 CUSTOM_CALLS: dict[str, Rule] = {}
 #: Custom calls that compute the elements of their results, so that these are checked as others'.
 COMPUTING_CALLS: set[str] = set()
-#: Custom calls that have float64.
-DOUBLE_CALLS: set[str] = set()
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -47,13 +45,14 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def custom_call_rule(
-    *targets: str, computes: bool = False, double: bool = False
+    *targets: str, computes: bool = False, double: bool = False, **facts: Any
 ) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for custom calls of these targets.
 
     Args:
         computes: results are arithmetic on the operands: `floating_point_exceptions` checks them.
         double: operands and results may be float64.
+        facts: more traits of the calls.
     Raises:
         TypeError: a target has a rule already, or the signature is another.
     """
@@ -63,8 +62,7 @@ def custom_call_rule(
             _register(CUSTOM_CALLS, target, function)
             if computes:
                 COMPUTING_CALLS.add(target)
-            if double:
-                DOUBLE_CALLS.add(target)
+            declare_call(target, no_double=not double, **facts)
         return function
 
     return register

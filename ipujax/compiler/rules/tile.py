@@ -18,7 +18,7 @@ from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.errors import PlacementError
 
 
-@custom_call_rule("ipu_tile_place")
+@custom_call_rule("ipu_tile_place", double=True, moves=True, complex="parts")
 def place(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Row rows[i] of the operand, on tile tiles[i]."""
     config = _config(op)

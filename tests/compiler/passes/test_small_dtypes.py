@@ -196,3 +196,24 @@ def test_constants_of_small_types():
     total, back = f(np.float32(1))
     _same(total, numbers.astype(np.float32) + 1)
     _same(back, many)
+
+
+@pytest.mark.parametrize("name", [*FLOATS, "float16", "bfloat16"])
+def test_conversion_from_float64_rounds_once(name):
+    """Numbers beside the middle of two neighbours, which float32 takes for the middle itself."""
+    if name in FLOATS:
+        numbers = _all_numbers(name).astype(np.float64)
+    else:
+        numbers = np.arange(1, 0x7B00, dtype=np.uint16).view(_dtype(name)).astype(np.float64)
+    numbers = np.unique(numbers[np.isfinite(numbers) & (numbers > 0)])
+    lower, upper = numbers[:-1], numbers[1:]
+    middle = (lower + upper) / 2
+    wanted = np.concatenate([lower, upper, -lower, -upper])
+    x = np.concatenate([middle * (1 - 2.0**-50), middle * (1 + 2.0**-50)])
+    x = np.concatenate([x, -x])
+    if name == "float8_e8m0fnu":
+        x, wanted = x[: x.size // 2], wanted[: x.size // 2]
+    with jax.enable_x64(True):
+        cast = jax.jit(lambda x: x.astype(name), compiler_options={"ipu_x64": "emulate"})
+        found = np.asarray(cast(x)).astype(np.float64)
+    np.testing.assert_array_equal(found, wanted)
