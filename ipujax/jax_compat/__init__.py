@@ -80,6 +80,7 @@ from ipujax.jax_compat.modules import refine_shapes as refine_shapes
 from ipujax.jax_compat.modules import run_passes as run_passes
 from ipujax.jax_compat.modules import serialize_artifact as serialize_artifact
 from ipujax.jax_compat.modules import stablehlo_version as stablehlo_version
+from ipujax.jax_compat.pallas import lower_pallas_interpreted as lower_pallas_interpreted
 from ipujax.jax_compat.platform import PLATFORM as PLATFORM
 from ipujax.jax_compat.platform import allow_donation as allow_donation
 from ipujax.jax_compat.platform import backends_exist as backends_exist
