@@ -12,6 +12,7 @@ from ipujax.compiler.passes.checks import add_checks
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.passes.combine_shared import combine_shared
 from ipujax.compiler.passes.complex import split_complex
+from ipujax.compiler.passes.dot_algorithms import convert_for_algorithms
 from ipujax.compiler.passes.fast_math import rewrite_fast
 from ipujax.compiler.passes.high_products import split_high_products
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
@@ -37,6 +38,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     set_update_options,
     set_product_options,
     split_high_products,
+    convert_for_algorithms,
     legalise_x64,
     split_complex,
     add_checks,

@@ -59,6 +59,7 @@ from ipujax.jax_compat.exports import mesh_over as mesh_over
 from ipujax.jax_compat.exports import module_of_exported as module_of_exported
 from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
 from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
+from ipujax.jax_compat.foreign_calls import platforms_of_target as platforms_of_target
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_checks as lower_checks
@@ -82,6 +83,7 @@ from ipujax.jax_compat.modules import refine_shapes as refine_shapes
 from ipujax.jax_compat.modules import run_passes as run_passes
 from ipujax.jax_compat.modules import serialize_artifact as serialize_artifact
 from ipujax.jax_compat.modules import stablehlo_version as stablehlo_version
+from ipujax.jax_compat.pallas import lower_pallas_interpreted as lower_pallas_interpreted
 from ipujax.jax_compat.platform import PLATFORM as PLATFORM
 from ipujax.jax_compat.platform import allow_donation as allow_donation
 from ipujax.jax_compat.platform import backends_exist as backends_exist

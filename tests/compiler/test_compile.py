@@ -68,8 +68,8 @@ def test_all_unsupported_ops_are_named_at_once_with_their_lines():
     with pytest.raises(UnsupportedOpError) as error:
         compiled(f, X)
     text = str(error.value)
-    unknown = "custom_call @unknown: the target 'unknown' is compiled for other platforms; "
-    unknown += "jax.pure_callback can call it"
+    unknown = "custom_call @unknown: no target 'unknown' is registered for any platform; "
+    unknown += "correct the name, or make it an op of IPUs with ipujax.custom_op"
     first = _unknown_call.__code__.co_firstlineno + 1
     assert f"{unknown} (at test_compile.py:{first})" in text
     nobody = unknown.replace("unknown", "nobody_knows")

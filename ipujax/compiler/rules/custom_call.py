@@ -11,7 +11,7 @@ from ipujax.compiler.ir import Op, Value, declare, declare_call
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, HostArray, Variable
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
-from ipujax.jax_compat import CALLBACK_TARGET
+from ipujax.jax_compat import CALLBACK_TARGET, platforms_of_target
 
 declare("custom_call", effect=True, complex="marked pairs", no_double=True)
 declare_call(CALLBACK_TARGET, complex="marked pairs")
@@ -22,7 +22,17 @@ def refusal(op: Op) -> str | None:
     target = op.attrs["call_target_name"]
     if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
-    return f"the target {target!r} is compiled for other platforms; jax.pure_callback can call it"
+    platforms = platforms_of_target(target)
+    if not platforms:
+        return (
+            f"no target {target!r} is registered for any platform; correct the name, or make it an "
+            "op of IPUs with ipujax.custom_op"
+        )
+    names = " and ".join(map(repr, platforms))
+    return (
+        f"the target {target!r} is registered for {names} as code of the host's; make it an op of "
+        "IPUs with ipujax.custom_op, or call it with jax.pure_callback"
+    )
 
 
 def parameters_of(op: Op) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 An IPU multiplies float16 and float32 and sums in either; an algorithm that asks for less than
 float32 in one multiplication gets its operands rounded, one that builds float32 from several
-narrow multiplications gets float32 itself, and TensorFloat-32, which is narrower, too.
+narrow multiplications gets float32 itself, and TensorFloat-32, which is narrower, too. The pass
+`dot_algorithms` has taken those away that multiply other types.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ def algorithm_refusal(op: Op) -> str | None:
         return None
     for name in (algorithm.left, algorithm.right):
         if name not in _MULTIPLIED:
-            return f"no algorithm multiplies {name} on an IPU; choose F32_F32_F32 or F16_F16_F16"
+            return f"no algorithm multiplies {name} on an IPU; choose F32_F32_F32"
     if algorithm.summed not in _SUMMED:
-        return f"no algorithm sums in {algorithm.summed} on an IPU; choose F32_F32_F32"
+        return f"no algorithm sums {algorithm.left} in {algorithm.summed} on an IPU; choose f32"
     return None
 
 
