@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -59,7 +60,9 @@ def _run(given: Sequence[str]) -> int:
     word = next((each for each in given if each in WORDS), "ipujax")
     try:
         command = _module(word)
-        parsed = _parser(word, command).parse_args(given)
+        parser = _parser(word, command)
+        _suggest(parser, given)
+        parsed = parser.parse_args(given)
         if word in COMPUTING:
             check_installation()
         code = int(command.run(parsed))
@@ -77,6 +80,14 @@ def _run(given: Sequence[str]) -> int:
             file=sys.stderr,
         )
     return FAILED
+
+
+def _suggest(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
+    """Ends with the nearest command where there is none of that name."""
+    first = next((each for each in given if not each.startswith("-")), None)
+    near = difflib.get_close_matches(first or "", WORDS, n=1)
+    if first is not None and first not in WORDS and near:
+        parser.error(f"needs a command; got {first!r}. Did you mean {near[0]!r}?")
 
 
 def _code_of(error: IpuError) -> int:

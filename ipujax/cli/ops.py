@@ -1,8 +1,10 @@
-"""Prints how every StableHLO op is lowered, as the Markdown page docs/ops.md."""
+"""Prints how StableHLO ops are lowered: those whose names hold a word, or all as docs/ops.md."""
 
 from __future__ import annotations
 
 import argparse
+
+from ipujax.errors import ConfigError
 
 HEADER = """# Ops
 
@@ -31,7 +33,24 @@ def page() -> str:
     return HEADER + op_table() + POPX + popx_table()
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("word", nargs="?", help="a part of the names of the ops to print")
+
+
 def run(arguments: argparse.Namespace) -> int:
-    del arguments
-    print(page(), end="")
+    if arguments.word is None:
+        print(page(), end="")
+        return 0
+    from ipujax.compiler import rules  # noqa: F401 (importing it registers all rules)
+    from ipujax.compiler.rules.op_page import op_rows
+
+    found = [row for row in op_rows() if arguments.word.lower() in row.name]
+    if not found:
+        raise ConfigError(
+            f"[ops] needs a part of an op's name; got {arguments.word!r}, which is in none. "
+            "Run python -m ipujax ops for all of them."
+        )
+    for row in found:
+        print(f"{row.name}: {row.how}")
+        print("".join(f"  {text}\n" for text in (row.functions, row.where) if text), end="")
     return 0

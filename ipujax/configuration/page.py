@@ -52,6 +52,25 @@ def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def explained(word: str, config: IPUConfig, sources: dict[str, str]) -> str:
+    """The options with a word in their names or descriptions: what they are, and what set them."""
+    from ipujax.configuration.tree import SECTIONS
+
+    lines = []
+    for section, (options, _) in SECTIONS.items():
+        for spec in fields(options):
+            texts = (spec.name, spec.metadata["help"], spec.metadata["env"], shown(spec))
+            if not any(word.lower() in text.lower() for text in texts):
+                continue
+            source = sources.get(spec.name, "default")
+            lines.append(f"{section}.{spec.name} = {config.get(spec.name)!r}  ({source})")
+            lines += [f"  {spec.metadata['help']}", f"  {shown(spec)}; {spec.metadata['env']}"]
+            for note in ("no_effect", "deprecated"):
+                if spec.metadata[note]:
+                    lines.append(f"  {note.replace('_', ' ')}: {spec.metadata[note]}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def as_json(config: IPUConfig, sources: dict[str, str]) -> str:
     """The same as JSON: of each option its value, source, default and description."""
     from ipujax.configuration.tree import SECTIONS

@@ -109,6 +109,38 @@ def test_without_the_extension_words_say_so(monkeypatch, capsys):
     assert "[plugin] needs its built extension" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["ops", "tanh"], r"^chlo\.atanh: rules/elementwise\.py\n  .*\n  in blocks\ntanh: "),
+        (["ops", "INFEED"], r"^infeed: refused: "),
+        (
+            ["options", "half"],
+            r"^products\.partials_type = 'float'  \(default\)\n.*\n  one of float",
+        ),
+        (["options", "IPUJAX_SEED"], r"^process\.seed = "),
+    ],
+)
+def test_words_select_ops_and_options(capsys, arguments: list[str], shown: str):
+    assert main(arguments) == 0
+    assert re.search(shown, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", ["ops", "options"])
+def test_words_that_are_in_none(capsys, command: str):
+    assert main([command, "zzz"]) == 1
+    assert re.match(
+        rf"\[{command}\] needs .*; got 'zzz', which is in none\.", capsys.readouterr().err
+    )
+
+
+def test_the_nearest_command_is_named(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["docter", "--json"])
+    assert caught.value.code == 2
+    assert "got 'docter'. Did you mean 'doctor'?" in capsys.readouterr().err
+
+
 def test_an_unbuilt_source_tree_says_how_to_build_it(run_python, tmp_path: Path):
     """It hides an installed ipujax where Python starts in it."""
     shutil.copytree(

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from ipujax.compiler.ir.traits import TRAITS
 from ipujax.compiler.rules.library_calls import HARDWARE, calls_of
 from ipujax.compiler.rules.registry import RULES
 
 
-def op_table() -> str:
-    """Every op: its rule and the library functions it calls, and what several devices do."""
-    lines = ["| op | lowered by | functions | over several devices |", "|---|---|---|---|"]
+class OpRow(NamedTuple):
+    """How an op is treated."""
+
+    name: str
+    how: str  #: the file of its rule, or why it has none
+    functions: str  #: of Poplar's libraries that the rule can call
+    where: str  #: what several devices do; empty for an op that is refused
+
+
+def op_rows() -> Iterator[OpRow]:
+    """Every op, by name."""
     for name, row in sorted(TRAITS.items()):
         how = f"refused: {row.refused}" if row.refused else row.removed
         functions = ""
@@ -17,7 +28,14 @@ def op_table() -> str:
             how = f"rules/{RULES[name].__module__.rpartition('.')[2]}.py"
             functions = ", ".join(map(_shown, calls_of(RULES[name]))) or "views and programs"
         where = f"whole: {row.replicated}" if row.replicated else "in blocks"
-        lines.append(f"| `{name}` | {how} | {functions} | {'' if row.refused else where} |")
+        yield OpRow(name, how, functions, "" if row.refused else where)
+
+
+def op_table() -> str:
+    """The ops as a table of Markdown."""
+    lines = ["| op | lowered by | functions | over several devices |", "|---|---|---|---|"]
+    for row in op_rows():
+        lines.append(f"| `{row.name}` | {row.how} | {row.functions} | {row.where} |")
     return "\n".join(lines) + "\n"
 
 
