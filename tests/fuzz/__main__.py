@@ -1,7 +1,8 @@
 """`python -m tests.fuzz --count 10000 --seed 0`: that many random programs, in chunks of processes.
 
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
-bounds, `sharded` ones over several devices, `pipelines` over several IPUs, calls of the
+bounds, `sharded` ones over several devices, those over `meshes` with explicit and automatic axes,
+`pipelines` over several IPUs, calls of the
 `library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function), of all `functions` of
 JAX's namespaces with their derivatives, and `training`: networks of flax, optimizers of optax.
 Equal seeds make equal programs. A chunk draws its number of threads and its instruction set from
@@ -86,7 +87,7 @@ def _print(outcome: dict) -> None:
 def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
-    own = {"pipelines": "pipelines", "library": "library"}
+    own = {"pipelines": "pipelines", "library": "library", "meshes": "meshes"}
     own |= {"functions": "functions", "training": "functions"}
     module = own.get(options.kind, "programs")
     command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]

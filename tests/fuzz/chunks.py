@@ -20,7 +20,10 @@ FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
-KINDS = ("programs", "gradients", "ops", "sharded", "pipelines", "library", "functions", "training")
+KINDS = (
+    *("programs", "gradients", "ops", "sharded", "meshes"),
+    *("pipelines", "library", "functions", "training"),
+)
 
 Check = Callable[[int], dict]
 
@@ -37,6 +40,13 @@ def _sharded(how: str) -> Check:
     from tests.fuzz.sharded import differences, from_seed
 
     return lambda seed: {"differences": differences(from_seed(seed)), "refused": {}}
+
+
+def _meshes(how: str) -> Check:
+    from tests.fuzz.meshes.compare import compared
+    from tests.fuzz.meshes.program import from_seed
+
+    return lambda seed: compared(from_seed(seed), how != "interpreter")
 
 
 def _library(how: str) -> Check:
@@ -121,6 +131,7 @@ def _training(how: str) -> Check:
 MAKERS = {
     "ops": _ops,
     "sharded": _sharded,
+    "meshes": _meshes,
     "pipelines": _pipelines,
     "library": _library,
     "functions": _functions,
@@ -178,7 +189,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind in ("programs", "gradients", "ops") and how != "interpreter":
+    if kind in ("programs", "gradients", "ops", "meshes") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done
@@ -224,6 +235,8 @@ def environment(first: int, kind: str = "programs") -> dict[str, str]:
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "IPUJAX_VERIFY": "1", "JAX_IPU_DEVICE_COUNT": "8"}
     quiet["JAX_IPU_IPUS_PER_DEVICE"] = "8"
+    if kind == "meshes":
+        quiet |= {"JAX_IPU_IPUS_PER_DEVICE": "1", "JAX_NUM_CPU_DEVICES": "8"}
     if kind == "library":
         quiet |= {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_IPUS_PER_DEVICE": "2"}
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}

@@ -1,0 +1,1 @@
+"""Random programs over meshes: sharded, replicated, unreduced and reduced values."""
