@@ -94,7 +94,6 @@ def _register() -> None:
     jax_compat.keep_erfc()
     jax_compat.lower_named_platforms_only()
     jax_compat.lower_checks()
-    jax_compat.lower_custom_partitioning()
     jax_compat.allow_persistent_cache(_options_key)
     jax_compat.replace_cache_entries()
     jax_compat.outlive_interrupted_compiles()

@@ -105,21 +105,6 @@ def lower_checks() -> None:
     mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=PLATFORM)
 
 
-def lower_custom_partitioning() -> None:
-    """Lowers `custom_partitioning` functions to their bodies, which the compiler partitions.
-
-    Elsewhere, the partitioner calls the user's `partition`, which replaces the body on each device
-    by code that gives the same values.
-    """
-    from jax._src import core, custom_partitioning
-
-    def lower_body(ctx: Any, *operands: Any, call: Any, **_: Any) -> Any:
-        body = mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)
-        return body(ctx, *operands)
-
-    mlir.register_lowering(custom_partitioning.custom_partitioning_p, lower_body, platform=PLATFORM)
-
-
 def keep_erfc() -> None:
     """Lowers erfc to a composite: JAX's artifacts keep erf, but hold 40 operations for erfc."""
     from jax._src.interpreters import mlir as private_mlir
