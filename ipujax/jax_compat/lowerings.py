@@ -50,6 +50,11 @@ def lower_named_platforms_only() -> None:
     from jax._src.lax import parallel
 
     mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering, platform=PLATFORM)
+    mlir.register_lowering(
+        parallel.pbroadcast_start_p,
+        parallel._start_lowering(parallel._pbroadcast_lowering),
+        platform=PLATFORM,
+    )
     # The product of the operands, each multiplied by its scales first.
     mlir.register_lowering(
         scaled._scaled_matmul_p, scaled._scaled_matmul_rocm_lowering, platform=PLATFORM

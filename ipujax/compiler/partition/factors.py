@@ -191,6 +191,9 @@ def _shard_reduced(
 
 def _keep_distinct(factors: Factors, axes: dict[int, SubAxes]) -> None:
     """Results may shard two factors of one operand over the same axis: the first keeps it."""
+    all_axes = [axis for found in axes.values() for axis in found]
+    if len(set(all_axes)) == len(all_axes):
+        return
     kept: dict[int, SubAxes] = {}
     for factor, found in axes.items():
         is_free = not set(found) & _used_beside(factors, factor, kept)
