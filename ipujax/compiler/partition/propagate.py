@@ -9,6 +9,7 @@ from jaxlib.mlir import ir
 from ipujax import jax_compat
 from ipujax.compiler.partition.inline import inline_calls
 from ipujax.compiler.partition.op_calls import name_dimensions
+from ipujax.compiler.partition.same_grids import name_axes_alike
 from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
@@ -27,6 +28,7 @@ def propagate(module: Any) -> None:
         InvalidProgramError: Shardy refuses the module.
     """
     try:
+        name_axes_alike(module)
         name_composites(module)
         inline_calls(module)
         name_slices(module)

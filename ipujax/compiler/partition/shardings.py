@@ -123,6 +123,13 @@ def serialised(layout: Layout | None) -> bytes:
     return jax_compat.sharding_bytes(*(grid or (None, False)))
 
 
+def manual_axes(attr: Any) -> list[str]:
+    """The names in a ManualAxesAttr."""
+    axes = sdy.ManualAxesAttr(attr)
+    items = (axes[index] for index in range(len(axes)))
+    return [item if isinstance(item, str) else ir.StringAttr(item).value for item in items]
+
+
 def _axes(mesh: Mesh, attr: Any) -> SubAxes:
     """The sub-axes of a dimension, up to a part of an axis that is not a list of them."""
     found: SubAxes = ()
