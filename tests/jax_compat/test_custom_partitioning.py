@@ -137,6 +137,33 @@ def test_a_loop_with_a_collective(grid: Mesh):
     assert jax.jit(total)(put(X, grid, None, "x")) == X.sum()
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        jax.scipy.special.erfc,
+        lax.bessel_i1e,
+        lambda x: lax.approx_max_k(x, 2)[0],
+        lambda x: lax.scan(lambda c, row: (c + lax.erf(row), c), x[0], x)[1],
+        lambda x: lax.top_k(x, 2)[0],
+    ],
+    ids=["a composite", "decomposed", "a comparator", "in a loop", "along a dimension"],
+)
+def test_the_users_program_holds_any_operation(function: Any, grid: Mesh):
+    @custom_partitioning
+    def call(x: Any) -> Any:
+        return jax.vmap(function)(x)
+
+    def partition(mesh: Mesh, arguments: Any, result: Any) -> Any:
+        rows = NamedSharding(mesh, P("x"))
+        return mesh, jax.vmap(function), rows, (rows,)
+
+    call.def_partition(partition, sharding_rule="i j k -> i l m")
+    x = np.linspace(0, 1, 96, dtype=np.float32).reshape(8, 3, 4)
+    with jax.default_device(jax.devices("cpu")[0]):
+        wanted = np.asarray(jax.vmap(function)(x))
+    np.testing.assert_allclose(jax.jit(call)(put(x, grid, "x")), wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_partition_of_other_shapes_is_an_error(grid: Mesh):
     @custom_partitioning
     def same(x: Any) -> Any:

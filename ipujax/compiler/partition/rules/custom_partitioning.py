@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 
 from ipujax import jax_compat
 from ipujax.compiler.dtypes import numpy_type
-from ipujax.compiler.modules import main_of
+from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.partition.inline import inline_calls
 from ipujax.compiler.partition.localise import Info, Localiser, shape_of
 from ipujax.compiler.partition.mesh import (
@@ -26,6 +26,7 @@ from ipujax.compiler.partition.mesh import (
     without_padding,
 )
 from ipujax.compiler.partition.shardings import serialised
+from ipujax.compiler.partition.stand_ins import as_op, is_stand_in, name_composites
 from ipujax.errors import UnsupportedOpError
 
 
@@ -45,7 +46,7 @@ def partition_custom(localiser: Localiser, operation: Any) -> None:
     for index, value in enumerate(operands):
         layout = _layout(localiser, needed[index], len(localiser.shape(value)))
         localiser.require(operation, index, layout)
-    values = _spliced(operation, ir.Module.parse(code))
+    values = _spliced(operation, code)
     taken = list(operation.operands)
     for index, result in enumerate(results):
         if values[index] in taken:
@@ -56,16 +57,40 @@ def partition_custom(localiser: Localiser, operation: Any) -> None:
     localiser.rename(operation, values)
 
 
-def _spliced(operation: Any, module: Any) -> list[Any]:
-    """Moves the ops of the module's main function before the call; returns its results."""
+def _spliced(operation: Any, code: bytes) -> list[Any]:
+    """Moves the ops of the program's main function before the call; returns its results."""
+    module = jax_compat.deserialize_artifact(jax_compat.artifact_of(code), operation.context)
+    name_composites(module)
     inline_calls(module)
-    block = main_of(module).regions[0].blocks[0]
+    main = main_of(module)
+    calls = ops_named(main, "stablehlo.custom_call")
+    for call in calls:
+        if is_stand_in(call):
+            as_op(call)
+        elif "called_computations" in call.attributes:
+            _bring_functions(operation, call, functions_of(module))
+    block = main.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
     for argument, operand in zip(list(block.arguments), list(operation.operands), strict=True):
         argument.replace_all_uses_with(operand)
     for op in ops:
         op.move_before(operation)
     return list(terminator.operands)
+
+
+def _bring_functions(operation: Any, call: Any, functions: dict[str, Any]) -> None:
+    """Copies the functions that a call names beside the program's own, under names of their own."""
+    function = operation
+    while function.name != "func.func":
+        function = function.parent.operation
+    symbols = []
+    for symbol in call.attributes["called_computations"]:
+        name = ir.FlatSymbolRefAttr(symbol).value
+        taken = len(functions_of(function.parent))
+        copy = functions[name].clone(ip=ir.InsertionPoint(function))
+        copy.attributes["sym_name"] = ir.StringAttr.get(f"{name}.{taken}")
+        symbols.append(ir.FlatSymbolRefAttr.get(f"{name}.{taken}"))
+    call.attributes["called_computations"] = ir.ArrayAttr.get(symbols)
 
 
 def _sharded(localiser: Localiser, value: Any, layout: Layout | None) -> jax_compat.Sharded:
