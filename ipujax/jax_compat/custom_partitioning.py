@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ipujax.errors import CallbackError
+from ipujax.jax_compat.callbacks import collected
 from ipujax.jax_compat.shardings import hlo_sharding
 
 CUSTOM_PARTITIONING_TARGET = "CustomSPMDPartitioning"
@@ -55,6 +57,8 @@ def partition_custom(
     if len(results) > 1:
         shape = xla_client.Shape.tuple_shape(result_shapes)
         sharding = xla_client.HloSharding.tuple_sharding(shape, result_shardings)
+    handles: deque[Any] = deque()
+    token = collected.set(handles)
     try:
         code, needed, made = theirs._custom_partitioning_partition(
             shapes, shardings, shape, sharding, name
@@ -64,6 +68,10 @@ def partition_custom(
             "[custom_partitioning] needs a partition whose function returns blocks of the results; "
             f"got {type(error).__name__}: {error} Correct the partition."
         ) from error
+    finally:
+        collected.reset(token)
+    # The executable keeps this object; callbacks in the user's program live as long.
+    theirs._sharding_callbacks[name].ipu_callbacks = handles
     each = made.tuple_elements() if len(results) > 1 else [made]
     return code, _serialised(needed), _serialised(each)
 

@@ -145,8 +145,9 @@ def test_a_loop_with_a_collective(grid: Mesh):
         lambda x: lax.approx_max_k(x, 2)[0],
         lambda x: lax.scan(lambda c, row: (c + lax.erf(row), c), x[0], x)[1],
         lambda x: lax.top_k(x, 2)[0],
+        lambda x: jax.pure_callback(np.cos, x, x, vmap_method="expand_dims"),
     ],
-    ids=["a composite", "decomposed", "a comparator", "in a loop", "along a dimension"],
+    ids=["a composite", "decomposed", "a comparator", "in a loop", "top_k", "a callback"],
 )
 def test_the_users_program_holds_any_operation(function: Any, grid: Mesh):
     @custom_partitioning
