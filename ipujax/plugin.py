@@ -97,7 +97,6 @@ def _register() -> None:
     jax_compat.lower_named_platforms_only()
     jax_compat.lower_pallas_interpreted()
     jax_compat.lower_checks()
-    jax_compat.lower_custom_partitioning()
     jax_compat.lower_spsolve()
     jax_compat.allow_persistent_cache(_options_key)
     jax_compat.replace_cache_entries()

@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
+from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
@@ -24,19 +25,33 @@ class Built:
 
 def build(lowered: Lowered, request: Request) -> Built:
     """Allocates, and seals what was lowered."""
-    bytecode = io.BytesIO()  # for as_text(); much faster to write than text
-    request.module.operation.write_bytecode(bytecode)
+    bytecode = _bytecode_to_show(request.module)
     if ipu.backend != "IPU Model":
-        return Built(_compile(lowered, bytecode.getvalue(), request.options.engine_options), "")
+        return Built(_compile(lowered, bytecode, request.options.engine_options), "")
     return Built(
         *ipu.engine.buildImage(
             lowered.graph,
             lowered.program,
             lowered.signature,
-            bytecode.getvalue(),
+            bytecode,
             dataclasses.asdict(request.options),
         )
     )
+
+
+def _bytecode_to_show(module: Any) -> bytes:
+    """The module for as_text(), which knows StableHLO alone; faster to write than text."""
+    written = _bytecode_of(module)
+    if b"chlo\0" not in written:
+        return written
+    jax_compat.run_passes(module, ["func.func(chlo-legalize-to-stablehlo)"])
+    return _bytecode_of(module)
+
+
+def _bytecode_of(module: Any) -> bytes:
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
 
 
 def _compile(lowered: Lowered, bytecode: bytes, engine_options: str) -> bytes:

@@ -137,7 +137,10 @@ def _write_results(
             continue
         with builder.at(value):
             stored.append(to_stored(builder, tensor, value.dtype, name))
-    owns = [_tensor_or_none(arguments[i]) if i >= 0 else None for i in alias]
+    owns = [
+        _shaped_as(value, arguments[i]) if i >= 0 else None
+        for value, i in zip(values, alias, strict=True)
+    ]
     taken_over = _Overwritten([own for own in owns if own is not None])
     for j, (tensor, own) in enumerate(zip(stored, owns, strict=True)):
         if tensor is not None and (own is None or taken_over.is_seen_by(tensor, own)):
@@ -176,8 +179,12 @@ def _remote(variables: Iterable[tuple[int, Variable | None]]) -> list[RemoteArra
     ]
 
 
-def _tensor_or_none(variable: Variable | None) -> ipu.Tensor | None:
-    return variable if isinstance(variable, ipu.poplar.Tensor) else None
+def _shaped_as(value: Value, variable: Variable | None) -> ipu.Tensor | None:
+    """An argument's tensor in the shape of the result that takes it over, or None."""
+    if not isinstance(variable, ipu.poplar.Tensor):
+        return None
+    shape = list(value.shape)
+    return variable if list(variable.shape) == shape else variable.reshape(shape)
 
 
 def _give_remote_results(

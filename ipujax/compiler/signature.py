@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ipujax import placement
 from ipujax.compiler.dtypes import TOKEN, numpy_type
-from ipujax.compiler.ir import Block, Parameter, Shape, Value
+from ipujax.compiler.ir import Block, Parameter, Value
 from ipujax.compiler.modules import dictionaries_of
 from ipujax.compiler.sources import name_of, text_of
 from ipujax.errors import InvalidProgramError
@@ -105,20 +105,30 @@ def _constrained(value: Any) -> placement.MinorToMajor | None:
 def _match_donors(
     parameters: list[Parameter], block: Block, result_memories: dict[int, str]
 ) -> None:
-    """Donated arguments without a result give their memory to results of their type and memory.
+    """Donated arguments without a result give their memory to results that fit into it.
 
     JAX names none in programs over several devices, where the compiler chooses results' shardings.
+    Those of the same shape come first; then, as in XLA, those of the same size.
     """
-    free: dict[tuple[Shape, str, str], list[int]] = {}
-    taken = {parameter.alias for parameter in parameters}
-    for index, result in enumerate(block.results):
-        if index not in taken and result.dtype != TOKEN:
-            memory = result_memories.get(index, placement.DEVICE)
-            free.setdefault((result.shape, result.dtype, memory), []).append(index)
-    for parameter, value in zip(parameters, block.args, strict=True):
-        fitting = free.get((value.shape, value.dtype, parameter.memory_kind))
-        if parameter.donated and parameter.alias is None and fitting:
-            parameter.alias = fitting.pop(0)
+
+    def memory_of(index: int) -> str:
+        return result_memories.get(index, placement.DEVICE)
+
+    def match(key: Callable[[Value], object]) -> None:
+        free: dict[object, list[int]] = {}
+        taken = {parameter.alias for parameter in parameters}
+        for index, result in enumerate(block.results):
+            if index not in taken and result.dtype != TOKEN:
+                kind = (key(result), result.dtype, memory_of(index))
+                free.setdefault(kind, []).append(index)
+        for parameter, value in zip(parameters, block.args, strict=True):
+            fitting = free.get((key(value), value.dtype, parameter.memory_kind))
+            if parameter.donated and parameter.alias is None and fitting:
+                parameter.alias = fitting.pop(0)
+
+    match(lambda value: value.shape)
+    if all(parameter.memory_kind == placement.DEVICE for parameter in parameters):
+        match(lambda value: value.num_elements)
 
 
 def _check_alias(index: int, value: Value, results: Sequence[Value]) -> None:

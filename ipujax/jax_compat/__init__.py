@@ -34,6 +34,11 @@ from ipujax.jax_compat.compilation import (
 from ipujax.jax_compat.compilation import show_text_on_demand as show_text_on_demand
 from ipujax.jax_compat.compilation_cache import allow_persistent_cache as allow_persistent_cache
 from ipujax.jax_compat.compilation_cache import replace_cache_entries as replace_cache_entries
+from ipujax.jax_compat.custom_partitioning import (
+    CUSTOM_PARTITIONING_TARGET as CUSTOM_PARTITIONING_TARGET,
+)
+from ipujax.jax_compat.custom_partitioning import Sharded as Sharded
+from ipujax.jax_compat.custom_partitioning import partition_custom as partition_custom
 from ipujax.jax_compat.equations import as_traced as as_traced
 from ipujax.jax_compat.equations import bind as bind
 from ipujax.jax_compat.equations import evaluate as evaluate
@@ -63,7 +68,6 @@ from ipujax.jax_compat.foreign_calls import platforms_of_target as platforms_of_
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_checks as lower_checks
-from ipujax.jax_compat.lowerings import lower_custom_partitioning as lower_custom_partitioning
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
 from ipujax.jax_compat.lowerings import lower_named_platforms_only as lower_named_platforms_only
 from ipujax.jax_compat.lowerings import lower_reduce_scatter as lower_reduce_scatter

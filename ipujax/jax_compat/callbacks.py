@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -21,6 +23,8 @@ logger = logger_of("plugin")
 CALLBACK_TARGET = "ipu_python_callback"
 #: On a callback that each device calls with its own block of the operands.
 PARTITIONED = "ipu.partitioned"
+#: Takes handles of callbacks too, for lowerings whose result JAX does not keep.
+collected: ContextVar[deque[Any]] = ContextVar("collected", default=deque(maxlen=0))  # noqa: B039
 
 
 def allow_callbacks() -> None:
@@ -205,6 +209,7 @@ def _emit_callback(
     # The first keeps the callback alive, the second keeps its program out of the disk cache.
     ctx.module_context.add_keepalive(handle)
     ctx.module_context.add_host_callback(canonical)
+    collected.get().append(handle)
 
     result_types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals]
     if token is not None:

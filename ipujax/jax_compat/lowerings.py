@@ -50,6 +50,11 @@ def lower_named_platforms_only() -> None:
     from jax._src.lax import parallel
 
     mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering, platform=PLATFORM)
+    mlir.register_lowering(
+        parallel.pbroadcast_start_p,
+        parallel._start_lowering(parallel._pbroadcast_lowering),
+        platform=PLATFORM,
+    )
     # The product of the operands, each multiplied by its scales first.
     mlir.register_lowering(
         scaled._scaled_matmul_p, scaled._scaled_matmul_rocm_lowering, platform=PLATFORM
@@ -103,21 +108,6 @@ def lower_checks() -> None:
     from jax._src import checkify
 
     mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=PLATFORM)
-
-
-def lower_custom_partitioning() -> None:
-    """Lowers `custom_partitioning` functions to their bodies, which the compiler partitions.
-
-    Elsewhere, the partitioner calls the user's `partition`, which replaces the body on each device
-    by code that gives the same values.
-    """
-    from jax._src import core, custom_partitioning
-
-    def lower_body(ctx: Any, *operands: Any, call: Any, **_: Any) -> Any:
-        body = mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)
-        return body(ctx, *operands)
-
-    mlir.register_lowering(custom_partitioning.custom_partitioning_p, lower_body, platform=PLATFORM)
 
 
 def keep_erfc() -> None:

@@ -39,6 +39,8 @@ class Op:
             sizes wherever it stands; vmap adds to them. A function of the parameters that returns
             the text where it depends on them. None: each device does all of the work, and vmap is
             that of the definition.
+        own_operands: how many operands of its own, in order, each result is computed from; it is
+            summed over their dimensions alone. None: from all operands.
         block_starts: whether results depend on the places of elements. Where a program over several
             devices shards the only result, the custom call has one operand more: int32, one for
             each of its dimensions, where the device's block begins.
@@ -69,6 +71,7 @@ class Op:
         *,
         multiple: bool = False,
         dimensions: str | Callable[..., str] | None = None,
+        own_operands: int | None = None,
         block_starts: bool = False,
         vjp: Vjp | None = None,
         linear: bool = False,
@@ -77,7 +80,7 @@ class Op:
     ):
         self.name, self.plain, self.multiple = name, plain, multiple
         self._dimensions, self._vjp, self._batch_rule = dimensions, vjp, batch
-        self._block_starts = block_starts
+        self._own_operands, self._block_starts = own_operands, block_starts
         self.primitive = _primitive(f"ipu_{name}", self._flat)
         register(self.primitive, self._flat, None if fused else self._on_ipu)
         batching.primitive_batchers[self.primitive] = self._batch
@@ -114,6 +117,7 @@ class Op:
             if dimensions is not None:
                 ranks = [[aval.ndim for aval in avals] for avals in (ctx.avals_in, ctx.avals_out)]
                 config["dimensions"] = dimensions.numbered(*ranks)
+                config["own_operands"] = self._own_operands
                 config["block_starts"] = self._block_starts
             return custom_call(f"ipu_{self.name}", config)(ctx, *operands)
 

@@ -139,7 +139,24 @@ def _by_groups(x: jax.Array, groups: int, axis: int) -> jax.Array:
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
-_MULTI_CONV: Op = Op("multi_conv", _plain, multiple=True, vjp=_vjp)
+def _dimensions(*, convs: Any, options: str) -> str:
+    """Batches and output channels, and input channels, over which a result is summed."""
+    letters = iter(_LETTERS)
+    operands, results = [], []
+    for strides, *_, groups, _ in convs:
+        field = "F" * len(strides)
+        batch, summed, out = next(letters), "C", "C"
+        if groups == 1:
+            summed, out = next(letters), next(letters)
+        operands += [f"{batch}{summed}{field}", f"{out}{summed}{field}"]
+        results.append(f"{batch}{out}{field}")
+    return f"{', '.join(operands)} -> {', '.join(results)}"
+
+
+_LETTERS = [letter for letter in map(chr, range(ord("a"), 0x3000)) if letter.islower()]
+_MULTI_CONV: Op = Op(
+    "multi_conv", _plain, multiple=True, dimensions=_dimensions, own_operands=2, vjp=_vjp
+)
 
 
 def multi_conv(

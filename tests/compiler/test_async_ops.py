@@ -32,6 +32,10 @@ PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda x: parallel.all_to_all_start(x, "a", 0, 0, tiled=True),
         lambda x: lax.all_to_all(x, "a", 0, 0, tiled=True),
     ),
+    "pbroadcast": (
+        lambda x: parallel.pbroadcast_start(x, "a", source=0),
+        lambda x: lax.pbroadcast(x, "a", source=0),
+    ),
     "ppermute": (
         lambda x: parallel.ppermute_start(x, "a", RING),
         lambda x: lax.ppermute(x, "a", RING),

@@ -57,12 +57,9 @@ def test_each_replica_gets_its_keys():
     infeed = ipu.Infeed([keys])
 
     def program():
-        body = lambda x, key: (
-            x
-            + jnp.stack(  # noqa: E731
-                [jax.random.key_data(key[0]), jax.random.key_data(key[1])]
-            )
-        )
+        def body(x, key):
+            return x + jnp.stack([jax.random.key_data(each) for each in (key[0], key[1])])
+
         zeros = jax.lax.pcast(jnp.zeros((2, 2), jnp.uint32), "r", to="varying")
         return ipu.repeat(1, body, zeros, infeed=infeed)
 

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -69,3 +71,28 @@ def test_donation_through_loops():
         return jax.lax.fori_loop(0, 10, lambda i, v: v.at[i].set(i * 2.0), x)
 
     np.testing.assert_array_equal(f(jnp.zeros(10)), np.arange(10) * 2)
+
+
+def test_results_of_another_shape_take_over_donated_memory():
+    mesh = Mesh(np.array(jax.devices("ipu")[:8]).reshape(4, 2), ("x", "y"))
+    x = np.arange(256, dtype=np.float32).reshape(16, 16)
+    given = [jax.device_put(x + k, NamedSharding(mesh, P("x", "y"))) for k in range(2)]
+
+    def f(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return (a.T[::-1] + b).reshape(8, 32), (a - b.T) * 2
+
+    results = NamedSharding(mesh, P("y", "x"))
+    first, second = jax.jit(f, donate_argnums=(0, 1), out_shardings=results)(*given)
+    np.testing.assert_array_equal(first, (x.T[::-1] + (x + 1)).reshape(8, 32))
+    np.testing.assert_array_equal(second, (x - (x + 1).T) * 2)
+    assert all(each.is_deleted() for each in given)
+
+
+def test_a_resharded_result_takes_over_donated_memory():
+    mesh = Mesh(np.array(jax.devices("ipu")[:8]).reshape(4, 2), ("x", "y"))
+    x = np.arange(128, dtype=np.float32).reshape(8, 16)
+    rows, columns = (NamedSharding(mesh, P(*spec)) for spec in (("x", "y"), ("y", "x")))
+    given = jax.device_put(x, rows)
+    turned = jax.jit(lambda x: x + 1, donate_argnums=0, out_shardings=columns)(given)
+    np.testing.assert_array_equal(turned, x + 1)
+    assert given.is_deleted()

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import ipujax as ipu
 from ipujax.errors import ConfigError
@@ -343,6 +345,32 @@ def test_multi_conv_of_nothing(empty, groups):
 def test_a_kernel_without_elements_along_the_field_is_refused():
     with pytest.raises(ConfigError, match="one or more elements along each dimension"):
         ipu.ops.multi_conv([ipu.ops.Conv(jnp.ones((1, 2, 4, 4)), jnp.ones((3, 2, 0, 3)))])
+
+
+@pytest.mark.parametrize("count", [4, 3])
+def test_multi_conv_of_a_sharded_batch(count):
+    """Each device convolves its part of the batch, which 3 devices pad; gradients are summed."""
+    mesh = Mesh(np.array(jax.devices("ipu")[:count]), ("a",))
+    x, w, u = normal(8, 4, 5, 5), normal(6, 4, 3, 3), normal(3, 4, 2, 2)
+
+    def step(convolve):
+        def loss(x, w, u):
+            x = lax.with_sharding_constraint(x, NamedSharding(mesh, P("a"))) if convolve else x
+            pair = (ipu.ops.Conv(x, w), ipu.ops.Conv(2 * x, u, padding="SAME"))
+            y, z = convolve(pair) if convolve else plain(x, w, u)
+            return jnp.sin(y).sum() + (z**2).sum()
+
+        return jax.value_and_grad(loss, (0, 1, 2))
+
+    def plain(x, w, u):
+        return lax.conv(x, w, (1, 1), "VALID"), lax.conv(2 * x, u, (1, 1), "SAME")
+
+    sharded = jax.jit(step(ipu.ops.multi_conv), out_shardings=NamedSharding(mesh, P()))
+    got, wanted = sharded(x, w, u), on_cpu(step(None), x, w, u)
+    jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-4), got, wanted)
+    text = sharded.lower(x, w, u).compile().as_text()
+    if count == 4:
+        assert text.count("all-gather(") == 1  # of the gradient that is wanted whole
 
 
 # print_tensor, nop, identity_loss ----------------------------------------------------------------

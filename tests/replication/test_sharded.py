@@ -73,3 +73,18 @@ def test_exceptions_of_collectives():
     np.testing.assert_array_equal(total, np.tile(x.sum(0), (2, 1)))
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"oflo.*all_reduce"):
         jax.block_until_ready(step(np.full((2, 2), 3e38, np.float32)))
+
+
+COMPOSITES = [
+    *(getattr(jax.lax, name) for name in ("acos", "asinh", "cosh", "digamma", "erf", "erf_inv")),
+    *(getattr(jax.lax, name) for name in ("erfc", "lgamma", "sinh", "tan")),
+    lambda x: jax.lax.top_k(x, 2),
+]
+
+
+def test_programs_with_composites_have_a_text():
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("a",))
+    x = jax.device_put(np.ones((8, 6), np.float32), NamedSharding(mesh, PartitionSpec("a")))
+    text = jax.jit(lambda x: [f(x) for f in COMPOSITES]).lower(x).compile().as_text()
+    assert "f32[2,6]" in text
+    assert "all-gather" not in text

@@ -22,6 +22,7 @@ from ipujax.compiler.partition.mesh import (
     Mesh,
     Shape,
     SubAxes,
+    SubAxis,
     block_size,
     even,
     is_even,
@@ -43,6 +44,7 @@ class Factors:
             neutral, so there must be no padding.
         linear: the operands that may be unreduced where the results are: the op of their parts
             makes parts of its results.
+        summed: of each result, over which of `reduced` it is combined; None: over all.
     """
 
     operands: Sequence[Dims]
@@ -51,6 +53,7 @@ class Factors:
     kind: str = "add"
     fills: Sequence[Fill] | None = None
     linear: Sequence[int] = ()
+    summed: Sequence[frozenset[int]] | None = None
 
     def combined(self, axes: dict[int, SubAxes]) -> SubAxes:
         """The axes over whose devices results are combined."""
@@ -192,7 +195,7 @@ def shard(
         for factor, wanted in zip(dims, layout.dims, strict=True):
             if factor is not None and wanted:
                 axes.setdefault(factor, wanted)
-    _keep_distinct(axes)
+    _keep_distinct(factors, axes)
     if factors.reduced:
         mesh = _shard_reduced(localiser, operation, factors, mesh, axes)
     return mesh, axes
@@ -205,7 +208,6 @@ def _shard_reduced(
     mesh: Mesh | None,
     axes: dict[int, SubAxes],
 ) -> Mesh | None:
-    used = {d for found in axes.values() for d in found}
     for value, dims in zip(operation.operands, factors.operands, strict=True):
         layout = localiser.layout(value)
         if layout is None or (mesh is not None and layout.mesh is not mesh):
@@ -215,20 +217,31 @@ def _shard_reduced(
                 continue
             if factors.fills is None:
                 have = even(size, have)
-            if have and not used & set(have):
+            if have and not set(have) & _used_beside(factors, factor, axes):
                 axes[factor] = have
-                used |= set(have)
                 mesh = layout.mesh
     return mesh
 
 
-def _keep_distinct(axes: dict[int, SubAxes]) -> None:
+def _keep_distinct(factors: Factors, axes: dict[int, SubAxes]) -> None:
     """Results may shard two factors of one operand over the same axis: the first keeps it."""
-    used: set[Any] = set()
+    all_axes = [axis for found in axes.values() for axis in found]
+    if len(set(all_axes)) == len(all_axes):
+        return
+    kept: dict[int, SubAxes] = {}
     for factor, found in axes.items():
-        if used & set(found):
-            axes[factor] = ()
-        used |= set(found)
+        is_free = not set(found) & _used_beside(factors, factor, kept)
+        kept[factor] = found if is_free else ()
+    axes.update(kept)
+
+
+def _used_beside(factors: Factors, factor: int, axes: dict[int, SubAxes]) -> set[SubAxis]:
+    """The axes of the factors that an operand has together with this one, or a result of it."""
+    summed = factors.summed or [factors.reduced] * len(factors.results)
+    pairs = zip(factors.results, summed, strict=True)
+    arrays = [*factors.operands, *((*dims, *added) for dims, added in pairs)]
+    others = {f for dims in arrays if factor in dims for f in dims if f not in (None, factor)}
+    return {axis for f in others for axis in axes.get(f, ())}
 
 
 def sharded(

@@ -197,6 +197,27 @@ def padded(size: int, axes: SubAxes) -> SubAxes:
     return axes if count(axes) <= size else even(size, axes)
 
 
+def without_padding(layout: Layout | None, shape: Sequence[int]) -> Layout | None:
+    """The layout with dimensions that would need padding whole."""
+    if layout is None:
+        return None
+    pairs = zip(shape, layout.dims, strict=True)
+    return layout_of(layout.mesh, (axes if is_even(size, axes) else () for size, axes in pairs))
+
+
+def is_plain(layout: Layout) -> bool:
+    """Whether it is sharded by whole axes: JAX has no names for parts of them."""
+    for axes in (*layout.dims, layout.unreduced):
+        at = 0
+        while at < len(axes):
+            whole = layout.mesh.sub_axes_of(axes[at].name)
+            assert whole is not None
+            if axes[at : at + len(whole)] != whole:
+                return False
+            at += len(whole)
+    return True
+
+
 def distinct(dims: Iterable[SubAxes]) -> tuple[SubAxes, ...]:
     """Keeps the major sub-axes of each dimension, up to one that an earlier dimension has."""
     kept: list[SubAxes] = []

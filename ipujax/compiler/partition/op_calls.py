@@ -8,7 +8,9 @@ own, such as factorisations, whose leading dimensions are batches:
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,21 +24,19 @@ from ipujax.compiler.partition.mesh import Layout, block_size
 
 RULE = "sdy.sharding_rule"
 REDUCED = "reduction_dim"
-#: Shardy's names of factors, which have to appear in this order.
-_NAMES = (*"ijklmnopqrstuvwxyz", *(f"z_{n}" for n in range(1, 100)))
 
 
 class Numbered(NamedTuple):
     """The number of each array's dimensions, None where one is whole on every device.
 
     Attributes:
-        summed: dimensions of operands over whose blocks results without them are added up.
+        summed: of each result, the dimensions of operands over whose blocks it is added up.
         block_starts: whether blocks have to know where they begin.
     """
 
     operands: list[list[int | None]]
     results: list[list[int | None]]
-    summed: frozenset[int]
+    summed: list[frozenset[int]]
     block_starts: bool = False
 
 
@@ -47,8 +47,12 @@ def numbered(operation: Any) -> Numbered | None:
         return _beside(operation, config[REDUCED])
     if config.get("dimensions"):
         operands, results = config["dimensions"]
-        given = {n for each in operands for n in each if n is not None}
-        summed = frozenset(n for n in given if any(n not in each for each in results))
+        count = config.get("own_operands") or 0
+        summed = []
+        for index, each in enumerate(results):
+            own = operands[index * count : (index + 1) * count] if count else operands
+            given = {n for dims in own for n in dims if n is not None}
+            summed.append(frozenset(given - set(each)))
         return Numbered(operands, results, summed, bool(config.get("block_starts")))
     if RULE in operation.attributes:
         return _numbered_by_rule(sdy.OpShardingRuleAttr(operation.attributes[RULE]))
@@ -74,7 +78,8 @@ def _beside(operation: Any, reduced: int) -> Numbered:
     rank = len(operation.results[0].type.shape)
     dims = [None if d == reduced else d for d in range(rank)]
     operands = [list(dims) if value.type.shape else [] for value in operation.operands]
-    return Numbered(operands, [dims] * len(operation.results), frozenset())
+    count = len(operation.results)
+    return Numbered(operands, [dims] * count, [frozenset()] * count)
 
 
 def _numbered_by_rule(rule: Any) -> Numbered:
@@ -97,7 +102,9 @@ def _numbered_by_rule(rule: Any) -> Numbered:
     def of(dims: list[list[int]]) -> list[int | None]:
         return [dim[0] if len(dim) == 1 and dim[0] in usable else None for dim in dims]
 
-    return Numbered([of(each) for each in operands], [of(each) for each in results], summed)
+    return Numbered(
+        [of(each) for each in operands], [of(each) for each in results], [summed] * len(results)
+    )
 
 
 def name_dimensions(module: Any) -> None:
@@ -108,9 +115,15 @@ def name_dimensions(module: Any) -> None:
             operation.attributes[RULE] = ir.Attribute.parse(_rule(dims, operation))
 
 
+def _names() -> Iterator[str]:
+    """Shardy's names of factors, which have to appear in this order."""
+    yield from "ijklmnopqrstuvwxyz"
+    yield from (f"z_{n}" for n in itertools.count(1))
+
+
 def _rule(dims: Numbered, operation: Any) -> str:
     """Dimensions that are whole everywhere have names of their own, and are replicated."""
-    free = iter(_NAMES)
+    free = _names()
     names: dict[int, str] = {}
     sizes: dict[str, int] = {}
     whole: list[str] = []
@@ -139,19 +152,20 @@ def _rule(dims: Numbered, operation: Any) -> str:
 
 
 def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
-    """Results that lack a summed dimension are added up over its devices."""
+    """Results are added up over the devices of their summed dimensions."""
     operands: list[Dims] = list(dims.operands)
-    summed = dims.summed
+    summed = frozenset[int]().union(*dims.summed)
     fills = [0] * len(operands) if summed else None
-    factors = Factors(operands, dims.results, summed, fills=fills)
+    factors = Factors(operands, dims.results, summed, fills=fills, summed=dims.summed)
     mesh, axes = shard(localiser, operation, factors)
     bring_operands(localiser, operation, factors, mesh, axes)
     if RULE in operation.attributes:
         del operation.attributes[RULE]
     if mesh is None:
         return
-    for result, each in zip(operation.results, dims.results, strict=True):
-        over = tuple(d for n in sorted(summed - set(each)) for d in axes.get(n, ()))
+    pairs = zip(dims.results, dims.summed, strict=True)
+    for result, (each, added) in zip(operation.results, pairs, strict=True):
+        over = tuple(d for n in sorted(added) for d in axes.get(n, ()))
         localiser.set(result, sharded(mesh, each, axes, over))
     if dims.block_starts:
         _add_starts(localiser, operation, sharded(mesh, dims.results[0], axes))

@@ -11,6 +11,7 @@ from ipujax import jax_compat
 from ipujax.compiler.modules import dictionaries_of, main_of, ops_named
 from ipujax.compiler.partition.inline import inline_calls
 from ipujax.compiler.partition.op_calls import name_dimensions
+from ipujax.compiler.partition.same_grids import name_axes_alike
 from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
@@ -30,6 +31,7 @@ def propagate(module: Any) -> None:
         InvalidProgramError: Shardy refuses the module.
     """
     try:
+        name_axes_alike(module)
         name_composites(module)
         inline_calls(module)
         name_slices(module)

@@ -134,6 +134,13 @@ def without(axes: SubAxes, manual: Manual) -> SubAxes:
     return tuple(axis for axis in axes if axis.name not in manual)
 
 
+def manual_axes(attr: Any) -> list[str]:
+    """The names in a ManualAxesAttr."""
+    axes = sdy.ManualAxesAttr(attr)
+    items = (axes[index] for index in range(len(axes)))
+    return [item if isinstance(item, str) else ir.StringAttr(item).value for item in items]
+
+
 def _axes(mesh: Mesh, references: Any) -> SubAxes:
     """The sub-axes of a list of axes, up to a part of an axis that is not a list of them."""
     found: SubAxes = ()

@@ -19,7 +19,7 @@ from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.modules import dictionaries_of, functions_of, main_of, ops_named, target_of
 from ipujax.compiler.partition.localise import Localiser, shape_of
-from ipujax.compiler.partition.mesh import Layout
+from ipujax.compiler.partition.mesh import Layout, is_plain
 from ipujax.compiler.partition.propagate import propagate
 from ipujax.compiler.partition.shardings import SHARDING, Shardings, serialised
 from ipujax.compiler.reader import OLD_ANNOTATIONS
@@ -84,21 +84,8 @@ def _declared(
         if SHARDING in attributes:
             shape = shape_of(values[index])
             layout = shardings.even_layout(attributes[SHARDING], shape, frozenset())
-            layouts[index] = layout if layout is not None and _is_plain(layout) else None
+            layouts[index] = layout if layout is not None and is_plain(layout) else None
     return layouts
-
-
-def _is_plain(layout: Layout) -> bool:
-    """Whether it is sharded by whole axes: JAX has no names for parts of them."""
-    for axes in (*layout.dims, layout.unreduced):
-        at = 0
-        while at < len(axes):
-            whole = layout.mesh.sub_axes_of(axes[at].name)
-            assert whole is not None
-            if axes[at : at + len(whole)] != whole:
-                return False
-            at += len(whole)
-    return True
 
 
 def _serialised(layouts: list[Layout | None]) -> list[bytes]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ipujax.compiler.partition.localise import Localiser, localises, shape_of
 from ipujax.compiler.partition.mesh import Layout, layout_of
-from ipujax.compiler.partition.shardings import without
+from ipujax.compiler.partition.shardings import manual_axes, without
 
 
 @localises("while", always=True)
@@ -48,7 +47,7 @@ def manual_computation(localiser: Localiser, operation: Any) -> None:
         value = operation.operands[index]
         layout = shardings.even_layout(attr, localiser.shape(value), outer)
         localiser.require(operation, index, layout)
-    manual = outer | frozenset(_axes(attributes["manual_axes"]))
+    manual = outer | frozenset(manual_axes(attributes["manual_axes"]))
     localiser.manual = manual
     for argument, attr in zip(block.arguments, ins, strict=True):
         localiser.set(argument, shardings.even_layout(attr, shape_of(argument), manual))
@@ -67,12 +66,3 @@ def _inside(layout: Layout | None, manual: frozenset[str]) -> Layout | None:
         return None
     dims = (without(axes, manual) for axes in layout.dims)
     return layout_of(layout.mesh, dims, without(layout.unreduced, manual))
-
-
-def _axes(attr: Any) -> list[str]:
-    manual = sdy.ManualAxesAttr(attr)
-    return [_name(manual[index]) for index in range(len(manual))]
-
-
-def _name(item: Any) -> str:
-    return item if isinstance(item, str) else ir.StringAttr(item).value

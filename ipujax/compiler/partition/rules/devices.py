@@ -11,8 +11,9 @@ from ipujax import host_callbacks, jax_compat, placement
 from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
-from ipujax.compiler.partition.mesh import dims_of, even, layout_of
+from ipujax.compiler.partition.mesh import dims_of, layout_of, without_padding
 from ipujax.compiler.partition.op_calls import localise_op, numbered
+from ipujax.compiler.partition.rules.custom_partitioning import partition_custom
 from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
@@ -46,7 +47,7 @@ def all_gather(localiser: Localiser, operation: Any) -> None:
     sharding, shape = operation.attributes["out_sharding"], localiser.shape(value)
     joined = localiser.shardings.layout(sharding, shape, localiser.manual)
     layout = localiser.layout(value)
-    if layout is not None and layout.unreduced:
+    if layout is not None and layout.unreduced and (joined is None or joined.mesh is layout.mesh):
         dims = dims_of(joined, len(shape))
         joined = layout_of(layout.mesh, dims, layout.unreduced, layout.kind)
     localiser.rename(operation, [localiser.take_as(value, joined)])
@@ -103,7 +104,8 @@ def replica_id(localiser: Localiser, operation: Any) -> None:
 def custom_call(localiser: Localiser, operation: Any) -> None:
     """Calls of Python run on one device of those that hold the same, or on all with their blocks.
 
-    Calls that say how their dimensions correspond run on blocks, as these allow.
+    Functions of `custom_partitioning` become the user's program for one device. Calls that say how
+    their dimensions correspond run on blocks, as these allow.
     """
     target = target_of(operation)
     if is_stand_in(operation):
@@ -111,6 +113,9 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
         return
     if target in placement.CALLS:
         each_its_own(localiser, operation)
+        return
+    if target == jax_compat.CUSTOM_PARTITIONING_TARGET:
+        partition_custom(localiser, operation)
         return
     if target == jax_compat.INSPECT_TARGET:
         inspect_sharding(localiser, operation)
@@ -133,10 +138,7 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
 def call_with_blocks(localiser: Localiser, operation: Any) -> None:
     """Every device calls, with its own blocks: dimensions that would need padding are whole."""
     for index, value in enumerate(operation.operands):
-        layout = localiser.layout(value)
-        if layout is not None:
-            fitting = map(even, localiser.shape(value), layout.dims)
-            layout = layout_of(layout.mesh, fitting)
+        layout = without_padding(localiser.layout(value), localiser.shape(value))
         localiser.require(operation, index, layout)
 
 
