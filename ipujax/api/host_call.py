@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ipujax.api.custom_op import Attributes, declared, dense, float_inputs, text
 from ipujax.arguments import array, flag, text
 from ipujax.errors import CallbackError, ConfigError
 
+_ONCE = "A gradient on the host has none itself: take derivatives once"
 #: A function of NumPy arrays on the host, and the shapes and dtypes of what it returns.
 _Host = Callable[..., Sequence[np.ndarray]]
 
@@ -65,28 +67,14 @@ def host_call(
     """
     given = text_of("host_call", "attributes", attributes)
     name = text("host_call", "name", name)
-    has_gradient = callable(gradient) or flag("host_call", "gradient", gradient)
-    if callable(function):
-        if has_gradient and not callable(gradient):
-            raise ConfigError(
-                "[host_call] needs a function for the gradient of a Python function; got True. "
-                "Pass a function of cotangents, inputs and results."
-            )
-        on_host = _python(function)
-        backward_on_host = _python(gradient) if callable(gradient) else None
-    else:
-        if callable(gradient):
-            raise ConfigError(
-                f"[host_call] needs gradient=True for a library with {name}_grad; got a function. "
-                "Pass True or False."
-            )
-        digest = custom_op_libraries.register("host_call", function, flags)
-        on_host = _library(digest, name, given)
-        backward_on_host = _library(digest, f"{name}_grad", given) if has_gradient else None
+    on_host, backward_on_host = _on_host(function, gradient, name, given, flags)
+    called = getattr(function, "__name__", name)
 
     def forward(*inputs: jax.Array) -> Any:
         leaves, tree = declared("host_call", outputs, inputs)
-        return jax.tree.unflatten(tree, _call(on_host, leaves, inputs))
+        hint = "Pass gradient= to ipujax.host_call" if backward_on_host is None else _ONCE
+        call_on_host = _without_derivative(called, hint, functools.partial(_call, on_host, leaves))
+        return jax.tree.unflatten(tree, call_on_host(*inputs))
 
     def save(*inputs: jax.Array) -> Any:
         made = call(*inputs)
@@ -97,7 +85,8 @@ def host_call(
         numbers = float_inputs("host_call", inputs_with_gradients, inputs)
         arrays = [*dense(cotangents, results), *inputs, *results]
         assert backward_on_host is not None
-        found = _call(backward_on_host, [inputs[i] for i in numbers], arrays)
+        gradient_on_host = functools.partial(_call, backward_on_host, [inputs[i] for i in numbers])
+        found = _without_derivative(f"the gradient of {called}", _ONCE, gradient_on_host)(*arrays)
         by_input = dict(zip(numbers, found, strict=True))
         return tuple(by_input.get(i) for i in range(len(inputs)))
 
@@ -109,11 +98,50 @@ def host_call(
     def checked(*inputs: Any) -> Any:
         return call(*(array("host_call", f"input {i}", x) for i, x in enumerate(inputs)))
 
-    checked.__name__ = checked.__qualname__ = getattr(function, "__name__", name)
+    checked.__name__ = checked.__qualname__ = called
     return checked
 
 
-def _call(on_host: _Host, like: Sequence[Any], inputs: Sequence[jax.Array]) -> list[jax.Array]:
+def _on_host(
+    function: Callable[..., Any] | str | Path,
+    gradient: Callable[..., Any] | bool,
+    name: str,
+    attributes: str,
+    flags: str,
+) -> tuple[_Host, _Host | None]:
+    """The function on the host, and its gradient there, if it has one."""
+    has_gradient = callable(gradient) or flag("host_call", "gradient", gradient)
+    if callable(function):
+        if has_gradient and not callable(gradient):
+            raise ConfigError(
+                "[host_call] needs a function for the gradient of a Python function; got True. "
+                "Pass a function of cotangents, inputs and results."
+            )
+        return _python(function), _python(gradient) if callable(gradient) else None
+    if callable(gradient):
+        raise ConfigError(
+            f"[host_call] needs gradient=True for a library with {name}_grad; got a function. "
+            "Pass True or False."
+        )
+    digest = custom_op_libraries.register("host_call", function, flags)
+    backward = _library(digest, f"{name}_grad", attributes) if has_gradient else None
+    return _library(digest, name, attributes), backward
+
+
+def _without_derivative(
+    what: str, hint: str, call: Callable[..., list[jax.Array]]
+) -> Callable[..., list[jax.Array]]:
+    """The call, whose derivative is refused with what to do instead."""
+    refusing = jax.custom_jvp(call)
+
+    def refuse(*_: Any) -> Any:
+        raise ConfigError(f"[host_call] needs a gradient of {what}; got none. {hint}.")
+
+    refusing.defjvp(refuse)
+    return refusing
+
+
+def _call(on_host: _Host, like: Sequence[Any], *inputs: jax.Array) -> list[jax.Array]:
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in like]
     results = jax.pure_callback(
         lambda *arrays: on_host(specs, *map(np.asarray, arrays)),

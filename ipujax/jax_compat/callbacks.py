@@ -163,9 +163,13 @@ def _lower_buffer_callback(
 
 
 def io_effects() -> frozenset[Any]:
-    """The effect of an `io_callback` without order: what has it is not left out."""
+    """The effect of an `io_callback` without order: what has it is not left out.
+
+    `jax.checkpoint` may contain what has it.
+    """
     from jax._src import callback
 
+    allow_effects_in_checkpoints()
     return frozenset({callback._IOEffect})
 
 

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import mlir
+from jax.interpreters import ad, batching, mlir
 
-from ipujax.jax_compat.callbacks import CALLBACK_TARGET
+from ipujax.errors import FeedError
+from ipujax.jax_compat.callbacks import CALLBACK_TARGET, io_effects
 from ipujax.jax_compat.mapped_axes import abstract_result
 from ipujax.jax_compat.platform import PLATFORM
 
@@ -36,7 +37,7 @@ def call_port(port: Port, *operands: jax.Array) -> list[jax.Array]:
 
 @functools.cache
 def _primitive() -> Primitive:
-    from jax._src import callback, dispatch
+    from jax._src import dispatch
     from jax._src.util import weakref_cache_key_types
 
     # JAX caches what `abstract` returns: the cache must not keep ports, which keep feeds and data.
@@ -50,12 +51,27 @@ def _primitive() -> Primitive:
             abstract_result(partial(_like, shape=shape, dtype=dtype), avals[0])[0]
             for shape, dtype in port.results
         ]
-        return results, {callback._IOEffect}
+        return results, io_effects()
 
     primitive.def_impl(partial(dispatch.apply_primitive, primitive))
     primitive.def_effectful_abstract_eval(abstract)
+    ad.primitive_jvps[primitive] = partial(_jvp, primitive)
+    batching.primitive_batchers[primitive] = _batch
     mlir.register_lowering(primitive, _lower, cacheable=False)
     return primitive
+
+
+def _jvp(primitive: Primitive, primals: Any, _: Any, *, port: Port) -> Any:
+    """What the host gives is constant."""
+    results = primitive.bind(*primals, port=port)
+    return results, [ad.Zero(jax.typeof(y).to_tangent_aval()) for y in results]
+
+
+def _batch(*_: Any, **__: Any) -> Any:
+    raise FeedError(
+        "[feeds] needs one loop with an infeed or outfeed for all examples of jax.vmap; got a "
+        "jax.vmap of such a loop. Use jax.vmap in the body of the loop."
+    )
 
 
 def _like(x: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:

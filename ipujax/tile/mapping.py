@@ -80,21 +80,13 @@ def _map_vertex(vertex: Vertex, arrays: tuple[TileArray, ...], attributes: dict[
 def _differentiable(
     vertex: Vertex, tiles: tuple[int, ...], attributes: Attributes
 ) -> Callable[..., list[jax.Array]]:
-    """The vertex on whole operands, with its derivatives; those of constants are not asked for."""
+    """The vertex on whole operands with its vjp, if any; constants have no derivatives."""
 
     def run(*operands: jax.Array) -> list[jax.Array]:
         return list(vertex_p.bind(*operands, vertex=vertex, tiles=tiles, attributes=attributes))
 
     if vertex.vjp is None:
-        with_jvp = jax.custom_jvp(run)
-
-        def jvp(primals: Any, tangents: Any) -> Any:
-            _, changes = jax.jvp(vertex.over_rows(attributes), primals, tangents)
-            return with_jvp(*primals), changes
-
-        with_jvp.defjvp(jvp)
-        return with_jvp
-
+        return run
     given = vertex.vjp
 
     def forward(*operands: jax.Array) -> Any:

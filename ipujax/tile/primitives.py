@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import jax
@@ -64,6 +65,24 @@ def _reference(*arrays: jax.Array, vertex: Any, tiles: Ints, attributes: Any) ->
     return list(vertex.over_rows(attributes)(*arrays))
 
 
+def _vertex_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:
+    """By the reference, whose derivatives of any order are JAX's."""
+    moving = [type(tangent) is not ad.Zero for tangent in tangents]
+
+    def of_moving(*given: Any) -> list[jax.Array]:
+        rest = iter(given)
+        operands = [next(rest) if moves else x for x, moves in zip(primals, moving, strict=True)]
+        return _reference(*operands, **parameters)
+
+    results = vertex_p.bind(*primals, **parameters)
+    there = (list(compress(values, moving)) for values in (primals, tangents))
+    changes = jax.jvp(of_moving, *there)[1]
+    return results, [
+        change if jnp.issubdtype(y.dtype, jnp.inexact) else ad.Zero(jax.typeof(y).to_tangent_aval())
+        for change, y in zip(changes, results, strict=True)
+    ]
+
+
 def _vertex_batch(
     values: Sequence[jax.Array], dims: Any, *, vertex: Any, tiles: Ints, attributes: Any
 ) -> tuple[list[jax.Array], list[int]]:
@@ -98,5 +117,6 @@ def _lower_vertex(vertex: Any, tiles: Ints, attributes: Any) -> Any:
 
 
 vertex_p.def_abstract_eval(_vertex_avals)
+ad.primitive_jvps[vertex_p] = _vertex_jvp
 batching.primitive_batchers[vertex_p] = _vertex_batch
 register(vertex_p, _reference, _lower_vertex)

@@ -126,6 +126,17 @@ def test_results_vary_over_replicas_as_inputs_do(pair) -> None:
     np.testing.assert_allclose(jax.jit(jax.grad(over))(pair[0]), 4 * pair[0] ** 3, rtol=1e-5)
 
 
+def test_derivatives_that_are_not_there(pair) -> None:
+    cube = ipu.host_call(lambda x: x**3, lambda x: x, gradient=lambda ct, x, _: 3 * x * x * ct)
+    with pytest.raises(ConfigError, match=r"needs a gradient of .*; got none\. Pass gradient="):
+        jax.grad(lambda x: ipu.host_call(np.sin, lambda x: x)(x).sum())(pair[0])
+    with pytest.raises(ConfigError, match="has none itself: take derivatives once"):
+        jax.grad(lambda x: jax.grad(lambda x: cube(x).sum())(x).sum())(pair[0])
+    integers = ipu.host_call(np.bincount, jax.ShapeDtypeStruct((3,), jnp.int32))
+    found = jax.grad(lambda x: x * integers(jnp.array([0, 2, 2])).sum().astype(jnp.float32))(2.0)
+    assert found == 3
+
+
 def test_what_goes_wrong(pair) -> None:
     with pytest.raises(ConfigError, match="needs a function for the gradient of a Python function"):
         ipu.host_call(np.sin, lambda x: x, gradient=True)

@@ -244,3 +244,29 @@ def test_the_account_has_what_crosses_the_link_to_the_host():
     begin_and_cursors = 4 * 2 * (steps + 1)
     assert fed["host bytes"] == steps * batch.nbytes + begin_and_cursors
     assert 0 < fed["host cycles"] < awaited["host cycles"]
+
+
+@pytest.mark.parametrize("recomputed", [lambda fun: fun, jax.checkpoint, ipu.remat])
+def test_derivatives_of_loops_with_feeds(recomputed):
+    """What feeds give is constant, and fetched once; what they take are the values."""
+    infeed = ipu.Infeed(np.array([2, 3, 5], np.float32))
+    outfeed = ipu.Outfeed()
+
+    def loop(x):
+        def step(c, y):
+            return jnp.sin(c) * y, c
+
+        return ipu.repeat(2, step, x, infeed=infeed, outfeed=outfeed)
+
+    slope = jax.jit(jax.grad(recomputed(loop)))(0.5)
+    first = 2 * np.sin(0.5)
+    np.testing.assert_allclose(slope, np.cos(first) * 3 * np.cos(0.5) * 2, rtol=1e-6)
+    np.testing.assert_allclose(outfeed.dequeue(), [0.5, first], rtol=1e-6)
+    assert infeed.position == 2
+
+
+def test_a_loop_with_an_outfeed_for_each_example_is_refused():
+    outfeed = ipu.Outfeed()
+    loop = lambda x: ipu.repeat(2, lambda c: (c + 1, c), x, outfeed=outfeed)  # noqa: E731
+    with pytest.raises(ipu.FeedError, match=r"\[feeds\] needs one loop .*; got a jax\.vmap of"):
+        jax.jit(jax.vmap(loop))(jnp.arange(3.0))

@@ -124,6 +124,18 @@ def test_own_derivatives():
     np.testing.assert_allclose(jax.jit(jax.grad(f))(x), 3.5)
 
 
+def test_derivatives_of_derivatives_in_loops():
+    """There JAX forgets rules of custom_jvp, but none of primitives."""
+
+    def root(x: jax.Array) -> jax.Array:
+        step = lambda _, c: ipu.tile.map(_sqrt(), ipu.tile.put_sharded(c, (1, 2))).array  # noqa: E731
+        return jax.lax.fori_loop(0, 2, step, x).sum()
+
+    x = jnp.full((2, 3), 2.0)
+    second = jax.jit(jax.grad(lambda x: jax.grad(root)(x).sum()))(x)
+    np.testing.assert_allclose(second, -3 / 16 * x**-1.75, rtol=1e-5)
+
+
 def test_other_platforms_run_the_reference():
     with jax.default_device(jax.devices("cpu")[0]):
         x = ipu.tile.put_sharded(jnp.full((2, 3), 9.0), (1, 2000))
