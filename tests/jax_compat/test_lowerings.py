@@ -63,3 +63,13 @@ def test_custom_partitioning(spec: P, num_devices: int):
     np.testing.assert_array_equal(scanned, np.cumsum(X * 2, axis=1))
     np.testing.assert_array_equal(total, X.sum(axis=1) * 2)
     assert scanned.sharding.device_set == set(mesh.devices.flat)
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "bessel_i1e"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_special_functions_of_narrow_floats(name: str, dtype: str):
+    x = np.array([-2, -0.5, 0, 0.5, 1, 3]).astype(jnp.dtype(dtype))
+    function = getattr(jax.lax, name)
+    found = jax.jit(function)(x)
+    wide = np.asarray(function(x.astype(np.float32)))
+    assert np.asarray(found).tobytes() == wide.astype(x.dtype).tobytes()
