@@ -276,6 +276,16 @@ def floats(where: str, name: str, value: Any) -> jax.Array:
     return made
 
 
+def wide_dtype(dtype: Any) -> Any:
+    """What numbers of the dtype are computed in without losing any: float32 or more.
+
+    JAX promotes no float of 8 bits or fewer.
+    """
+    if jnp.issubdtype(dtype, jnp.floating) and jnp.dtype(dtype).itemsize == 1:
+        return jnp.dtype(jnp.float32)
+    return jnp.promote_types(dtype, jnp.float32)
+
+
 def known_outside(values: jax.Array | np.ndarray, low: int, high: int) -> int | None:
     """One of the integers that is below low or above high, as far as tracing knows them."""
     if isinstance(values, jax.core.Tracer):

@@ -11,6 +11,9 @@ from ipujax.logs import logger_of
 
 logger = logger_of("compiler")
 
+#: What errors by accident say, and no others.
+TEXT = "needs a compiler without bugs"
+
 #: Errors of the libraries below, which say what they need; Python's own have other texts.
 _DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)
 
@@ -43,7 +46,7 @@ def report(error: Exception, stage: str) -> InternalError:
     logger.debug("[compile] stage %s failed%s", stage, where, exc_info=error)
     first = (str(error).splitlines() or [""])[0]
     return InternalError(
-        f"[compile] needs a compiler without bugs; got {type(error).__name__}: {first} in stage "
+        f"[compile] {TEXT}; got {type(error).__name__}: {first} in stage "
         f"{stage}{where}. Report it with the program, which IPUJAX_DUMP_DIR=<folder> writes, and "
         'the traceback, which logging.getLogger("ipujax") has at level DEBUG.'
     )

@@ -64,7 +64,7 @@ def _allocate(
     mapped: dict[Value, ipu.Tensor],
 ) -> None:
     row = DTYPES[op.results[0].dtype]
-    if lhs.dtype != rhs.dtype or row.kind != "f" or row.wide or lhs.dtype == "bf16":
+    if lhs.dtype != rhs.dtype or lhs.dtype not in ("f16", "f32") or row.kind != "f" or row.wide:
         return
     shape, poplin = grouped_shape(op), ipu.poplin
     for value, order, create in (

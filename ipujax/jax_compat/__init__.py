@@ -70,6 +70,9 @@ from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_checks as lower_checks
 from ipujax.jax_compat.lowerings import lower_linalg_as_on_cpu as lower_linalg_as_on_cpu
 from ipujax.jax_compat.lowerings import lower_named_platforms_only as lower_named_platforms_only
+from ipujax.jax_compat.lowerings import (
+    lower_narrow_special_functions as lower_narrow_special_functions,
+)
 from ipujax.jax_compat.lowerings import lower_reduce_scatter as lower_reduce_scatter
 from ipujax.jax_compat.mapped_axes import abstract_result as abstract_result
 from ipujax.jax_compat.mapped_axes import (

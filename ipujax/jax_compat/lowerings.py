@@ -125,6 +125,29 @@ def keep_erfc() -> None:
     )
 
 
+def lower_narrow_special_functions() -> None:
+    """Lowers erf and its like of 8- and 4-bit floats in float32: artifacts have none of these."""
+    from jax._src.interpreters import mlir as private_mlir
+    from jax._src.lax import special
+
+    own, others = private_mlir._platform_specific_lowerings[PLATFORM], private_mlir._lowerings
+    for primitive in (special.bessel_i1e_p, special.erf_p, special.erfc_p):
+        usual = (own.get(primitive) or others[primitive]).rule
+        lower = partial(_widen_narrow, primitive, usual)
+        mlir.register_lowering(primitive, lower, platform=PLATFORM)
+
+
+def _widen_narrow(primitive: Primitive, usual: Any, ctx: Any, x: Any, **parameters: Any) -> Any:
+    dtype = ctx.avals_in[0].dtype
+    if dtype.itemsize > 1:
+        return usual(ctx, x, **parameters)
+
+    def wide(x: Any) -> Any:
+        return primitive.bind(x.astype("float32"), **parameters).astype(dtype)
+
+    return mlir.lower_fun(wide, multiple_results=False)(ctx, x)
+
+
 def _cudnn_primitives() -> dict[str, Any]:
     from jax._src.cudnn import fused_attention_stablehlo as attention
 

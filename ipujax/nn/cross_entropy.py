@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import LARGEST_INT32, array, real_number
+from ipujax.arguments import LARGEST_INT32, array, real_number, wide_dtype
 from ipujax.errors import ConfigError
 from ipujax.nn.softmax import log_softmax
 
@@ -53,7 +53,7 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
         return jnp.zeros(labels.shape, logits.dtype)
     if labels.dtype.itemsize < 4:
         labels = labels.astype(jnp.int32)
-    wide = jnp.promote_types(logits.dtype, jnp.float32)
+    wide = wide_dtype(logits.dtype)
     losses: jax.Array = _loss(logits, labels, jnp.asarray(loss_scale, wide))
     return losses
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ipujax.arguments import array, check_real, flag, floats, real_number, whole_number
+from ipujax.arguments import array, check_real, flag, floats, real_number, whole_number, wide_dtype
 from ipujax.config import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
@@ -22,7 +22,7 @@ Parameter = Any
 
 def wide(x: jax.Array) -> jax.Array:
     """In the dtype of sums: float32, or what is wider."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    return x.astype(wide_dtype(x.dtype))
 
 
 class _Groups(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import dimension, floats
+from ipujax.arguments import dimension, floats, wide_dtype
 from ipujax.errors import ConfigError, check_choice
 
 KINDS = ("plain", "stable", "scaled")
@@ -40,7 +40,7 @@ def softmax(x: Any, *, axis: int = -1, kind: str = "stable") -> jax.Array:
         return x
     # The subtracted maximum cancels out of the derivative.
     shifted = x if kind == "plain" else x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
-    wide = jnp.promote_types(x.dtype, jnp.float32)
+    wide = wide_dtype(x.dtype)
     powers = jnp.exp(shifted.astype(wide) if kind == "scaled" else shifted)
     total = jnp.sum(powers, axis, dtype=wide, keepdims=True)
     if kind == "scaled":
@@ -67,7 +67,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:
     if x.shape[axis] == 0:
         return x
     shifted = x - jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True))
-    wide = jnp.promote_types(x.dtype, jnp.float32)
+    wide = wide_dtype(x.dtype)
     total = jnp.sum(jnp.exp(shifted), axis, dtype=wide, keepdims=True)
     return shifted - jnp.log(total).astype(x.dtype)
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, as_int32, known_outside, whole_number
+from ipujax.arguments import array, as_int32, known_outside, whole_number, wide_dtype
 from ipujax.errors import ConfigError, check_choice
 
 WHERE = "ipu.ops.embedding_lookup"
@@ -81,7 +81,7 @@ def _lookup(table: jax.Array, ids: jax.Array, factor: int, update: str) -> jax.A
     begins = jnp.concatenate([jnp.zeros(1, bool), in_order[1:] != in_order[:-1]])
     segment = jnp.cumsum(begins, dtype=jnp.int32)  # 0, 0, 1, ... for equal ids
     different = jnp.zeros_like(ids).at[segment].set(in_order)
-    wide = jnp.promote_types(table.dtype, jnp.float32)
+    wide = wide_dtype(table.dtype)
     rows = _rows(table, different, factor, False).astype(wide)
     return rows[segment[back]].astype(table.dtype)
 

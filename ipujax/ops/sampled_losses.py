@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, arrays, flag, whole_number
+from ipujax.arguments import array, arrays, flag, whole_number, wide_dtype
 from ipujax.errors import ConfigError
 from ipujax.ops.candidate_samplers import (
     Candidates,
@@ -153,7 +153,10 @@ def _logits(
     remove_accidental_hits: bool,
 ) -> _Logits:
     true_rows, sampled_rows = embedding_lookup(table, (labels, found.sampled))
-    true_bias, sampled_bias = embedding_lookup(biases, (labels, found.sampled))
+    true_bias, sampled_bias = (
+        each.astype(wide_dtype(each.dtype))
+        for each in embedding_lookup(biases, (labels, found.sampled))
+    )
     true = jnp.einsum("bd,btd->bt", inputs, true_rows, preferred_element_type=jnp.float32)
     sampled = jnp.einsum("bd,sd->bs", inputs, sampled_rows, preferred_element_type=jnp.float32)
     true = true + true_bias - jnp.log(found.true_expected_count)

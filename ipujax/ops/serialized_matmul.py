@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, flag, whole_number
+from ipujax.arguments import array, flag, whole_number, wide_dtype
 from ipujax.errors import ConfigError
 
 _WHERE = "ipu.ops.serialized_matmul"
@@ -117,7 +117,8 @@ def _joined(parts: jax.Array, axis: int) -> jax.Array:
 
 
 def _summed(a: jax.Array, b: jax.Array, keep_precision: bool) -> jax.Array:
-    wide = jnp.promote_types(a.dtype, jnp.float32) if keep_precision else a.dtype
+    is_float = jnp.issubdtype(a.dtype, jnp.inexact)
+    wide = wide_dtype(a.dtype) if keep_precision and is_float else a.dtype
 
     def add(total: jax.Array, parts: Any) -> tuple[jax.Array, None]:
         return total + jnp.matmul(*parts, preferred_element_type=wide), None

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.api.replicas import AxisName
-from ipujax.arguments import whole_number
+from ipujax.arguments import whole_number, wide_dtype
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import gradient_accumulation
 from ipujax.optim.hyperparameters import Values
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def compute_dtype(x: Any) -> Any:
     """What updates are computed in: float32, or what is wider."""
-    return jnp.promote_types(jnp.float32, jnp.result_type(x))
+    return wide_dtype(jnp.result_type(x))
 
 
 def zeros(params: Any, dtype: Any) -> Any:

@@ -4,7 +4,8 @@ Kinds: `programs` as people write them, their `gradients`, programs of single `o
 bounds, `sharded` ones over several devices, those over `meshes` with explicit and automatic axes,
 `pipelines` over several IPUs, calls of the
 `library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function), of all `functions` of
-JAX's namespaces with their derivatives, and `training`: networks of flax, optimizers of optax.
+JAX's namespaces with their derivatives, `training`: networks of flax, optimizers of optax, and
+`dtypes`: calls of all these functions with every dtype, and with empty dimensions.
 Equal seeds make equal programs. A chunk draws its number of threads and its instruction set from
 its first seed.
 Ends with one line of counts; exit status 1 where any differed. `--log FILE` writes down every chunk
@@ -33,7 +34,7 @@ def main() -> int:
     if options.show is not None:
         return _show(options)
     begin = time.monotonic()
-    done = failed = refused = 0
+    done = failed = refused = bugs = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         work = chunks.chunks(options.seed, options.count, options.size)
         log = chunks.Log(options.log, options.kind, options.how)
@@ -42,11 +43,12 @@ def main() -> int:
                 done += 1
                 failed += bool(outcome["differences"])
                 refused += bool(outcome["refused"])
+                bugs += outcome.get("bugs", 0)
                 _print(outcome)
     seconds = time.monotonic() - begin
     print(
-        f"{done} random {options.kind}, {failed} mismatches; refused by an oracle, or wrong there "
-        f"alone: {refused}; {seconds:.0f} s"
+        f"{done} random {options.kind}, {failed} mismatches, {bugs} bugs of the compiler; refused "
+        f"by an oracle, or wrong there alone: {refused}; {seconds:.0f} s"
     )
     return 1 if failed or done != options.count else 0
 
@@ -88,7 +90,7 @@ def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
     own = {"pipelines": "pipelines", "library": "library", "meshes": "meshes"}
-    own |= {"functions": "functions", "training": "functions"}
+    own |= {"functions": "functions", "training": "functions", "dtypes": "functions"}
     module = own.get(options.kind, "programs")
     command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]
     run = subprocess.run(

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ipujax import jax_compat
+from ipujax.compiler import bugs
 from ipujax.errors import OracleError
 from ipujax.verification import slices
 from tests.fuzz.generator import RandomProgram
@@ -29,6 +30,17 @@ class Outcome:
     seed: int
     differences: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+
+
+def with_bugs(outcome: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of any generator; a refusal that is a bug of the compiler is a difference.
+
+    Also counts such texts, as "bugs".
+    """
+    found = [text for text in outcome["refused"].values() if bugs.TEXT in text]
+    differences = [*outcome["differences"], *found]
+    count = sum(bugs.TEXT in text for text in differences)
+    return {**outcome, "differences": differences, "bugs": count}
 
 
 def on_platform(platform: str) -> Run:

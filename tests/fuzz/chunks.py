@@ -22,7 +22,7 @@ TIMEOUT = 300.0
 INTERPRETED = 5
 KINDS = (
     *("programs", "gradients", "ops", "sharded", "meshes"),
-    *("pipelines", "library", "functions", "training"),
+    *("pipelines", "library", "functions", "training", "dtypes"),
 )
 
 Check = Callable[[int], dict]
@@ -30,10 +30,12 @@ Check = Callable[[int], dict]
 
 def chunk_main(first: int, count: int, kind: str, how: str) -> None:
     """Checks seeds in this process; a line of JSON as each begins, and one when it is done."""
+    from tests.fuzz.check import with_bugs
+
     check = MAKERS.get(kind, lambda how: _programs(kind, how))(how)
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
-        print(json.dumps({"seed": seed, **check(seed)}), flush=True)
+        print(json.dumps({"seed": seed, **with_bugs(check(seed))}), flush=True)
 
 
 def _sharded(how: str) -> Check:
@@ -128,6 +130,12 @@ def _training(how: str) -> Check:
     return lambda seed: compared(seed, from_seed)
 
 
+def _dtypes(how: str) -> Check:
+    from tests.fuzz.dtypes import compared
+
+    return lambda seed: compared(seed, cpu=how != "interpreter")
+
+
 MAKERS = {
     "ops": _ops,
     "sharded": _sharded,
@@ -136,6 +144,7 @@ MAKERS = {
     "library": _library,
     "functions": _functions,
     "training": _training,
+    "dtypes": _dtypes,
 }
 
 
@@ -189,7 +198,7 @@ def _lines_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
 
 def _of_dead_process(seed: int, kind: str, how: str, why: str) -> dict:
     """It may be the CPU backend's compiler that ended the process: tries again without."""
-    if kind in ("programs", "gradients", "ops", "meshes") and how != "interpreter":
+    if kind in ("programs", "gradients", "ops", "meshes", "dtypes") and how != "interpreter":
         done, _, dead_again = _run_process(seed, 1, kind, "interpreter")
         if not dead_again:
             (outcome,) = done
@@ -214,8 +223,10 @@ class Log:
     def outcomes(self, part: tuple[int, int]) -> list[dict]:
         chunk = (self._kind, self._how, *part)
         if chunk not in self._done:
-            keys = ("seed", "differences", "refused")
-            found = [{k: o[k] for k in keys} for o in run_chunk(*part, self._kind, self._how)]
+            keys = ("seed", "differences", "refused", "bugs")
+            found = [
+                {k: o[k] for k in keys if k in o} for o in run_chunk(*part, self._kind, self._how)
+            ]
             self._done[chunk] = found
             if self._path:
                 with self._lock, self._path.open("a") as file:
@@ -239,6 +250,8 @@ def environment(first: int, kind: str = "programs") -> dict[str, str]:
         quiet |= {"JAX_IPU_IPUS_PER_DEVICE": "1", "JAX_NUM_CPU_DEVICES": "8"}
     if kind == "library":
         quiet |= {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_IPUS_PER_DEVICE": "2"}
+    if kind == "dtypes":
+        quiet |= {"JAX_IPU_DEVICE_COUNT": "1", "JAX_IPU_IPUS_PER_DEVICE": "1"}
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}
     return {**os.environ, **settings(first), **fixed}
 

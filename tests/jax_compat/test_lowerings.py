@@ -94,3 +94,13 @@ def test_the_gradient_of_ragged_all_to_all_goes_back():
 
     slope = jax.jit(jax.grad(loss))(operands)
     np.testing.assert_array_equal(slope, [[10, 14, 15], [11, 16, 0]])
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "bessel_i1e"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_special_functions_of_narrow_floats(name: str, dtype: str):
+    x = np.array([-2, -0.5, 0, 0.5, 1, 3]).astype(jnp.dtype(dtype))
+    function = getattr(jax.lax, name)
+    found = jax.jit(function)(x)
+    wide = np.asarray(function(x.astype(np.float32)))
+    assert np.asarray(found).tobytes() == wide.astype(x.dtype).tobytes()

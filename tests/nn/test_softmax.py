@@ -142,3 +142,15 @@ def test_edges() -> None:
 def test_refusals(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(ipu.ConfigError, match=text):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_floats_that_jax_does_not_promote(dtype: str) -> None:
+    x = np.array([[0, 1, -1, 2], [2, 2, 0, 1]]).astype(jnp.dtype(dtype))
+    p = softmax(x.astype(np.float32))
+    for run, want in ((ipu.nn.softmax, p), (ipu.nn.log_softmax, np.log(p))):
+        found = jax.jit(run)(x)
+        assert found.dtype == x.dtype
+        np.testing.assert_allclose(np.asarray(found).astype(np.float32), want, rtol=0.3, atol=0.26)
+    loss = np.asarray(ipu.nn.cross_entropy(x, np.array([3, 0], np.int32))).astype(np.float32)
+    np.testing.assert_allclose(loss, -np.log(p[[0, 1], [3, 0]]), atol=0.26)

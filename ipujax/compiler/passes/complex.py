@@ -323,17 +323,25 @@ def _iota(s: _Splitter, op: Op) -> None:
 
 
 def _product(s: _Splitter, op: Op) -> None:
-    """Four real products; two where one side is real."""
+    """Four real products; two where one side, or the result, is real."""
     (a, b), (c, d) = (s.of(v) if _is_complex(v) else (v, None) for v in op.operands)
+    result = op.results[0]
+    dtype = next(PARTS[v.dtype] for v in (result, *op.operands) if _is_complex(v))
 
     def times(x: Value | None, y: Value | None) -> Term | None:
-        return s.term(s.real(op, [x, y])) if x is not None and y is not None else None
+        if x is None or y is None:
+            return None
+        return s.term(s.op(op.name, [x, y], dict(op.attrs), shape=result.shape, dtype=dtype))
 
-    ac, bd, ad, bc = times(a, c), times(b, d), times(a, d), times(b, c)
+    ac, bd = times(a, c), times(b, d)
     assert ac is not None
     re = ac - bd if bd is not None else ac
+    if not _is_complex(result):
+        s.replaced[result] = re.convert(result.dtype).value
+        return
+    ad, bc = times(a, d), times(b, c)
     im = ad + bc if ad is not None and bc is not None else ad or bc
-    s.parts[op.results[0]] = re.value, im.value if im is not None else _zeros(op)
+    s.parts[result] = re.value, im.value if im is not None else _zeros(op)
 
 
 def _bitcast_convert(s: _Splitter, op: Op) -> None:

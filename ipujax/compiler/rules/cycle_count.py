@@ -11,7 +11,7 @@ from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.errors import PlacementError
 
 
-@custom_call_rule("ipu_cycle_count")
+@custom_call_rule("ipu_cycle_count", double=True, moves=True, complex="pairs")
 def cycle_count(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The operands as they are, and tile 0's counter."""
     num_ipus = builder.whole_graph.getTarget().getNumIPUs()

@@ -95,13 +95,18 @@ def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
 
 
 def summed_type(builder: Builder, op: Op) -> ipu.Type:
-    """The result's type; floats are summed as floats, and bits as integers, to be cast then."""
+    """The result's type, or one that sums more exactly and is cast then.
+
+    Bits are summed as integers, and floats as floats: as float64 where an operand is.
+    """
     result = op.results[0]
     if result.dtype == "i1":
         return ipu.poplar.INT
     floats = [value.dtype for value in op.operands if DTYPES[value.dtype].kind == "f"]
+    if "f64" in floats:
+        return builder.types["f64"]
     if floats and DTYPES[result.dtype].kind != "f":
-        return builder.types["f64"] if "f64" in floats else ipu.poplar.FLOAT
+        return ipu.poplar.FLOAT
     return builder.type_of(result)
 
 

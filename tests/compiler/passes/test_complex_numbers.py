@@ -170,3 +170,13 @@ def test_donated_and_carried_buffers_keep_their_dtype() -> None:
     assert (z.is_deleted(), doubled.dtype) == (True, np.complex64)
     np.testing.assert_array_equal(doubled, Z * 2)
     assert f.lower(doubled).compile().cost_analysis()["cycles"] > 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_a_product_whose_result_is_real_is_its_real_part(dtype):
+    def product(x, y):
+        dims = (((1,), (0,)), ((), ()))
+        return lax.dot_general(x, y, dims, preferred_element_type=dtype)
+
+    z = np.round(4 * Z)
+    np.testing.assert_array_equal(jax.jit(product)(z, z.T), (z @ z.T).real.astype(dtype))

@@ -384,3 +384,15 @@ def test_upper_words_of_products_need_no_64_bit_types(dtype: str, mode: str):
     found = jax.jit(lax.mulhi, compiler_options={"ipu_x64": mode})(x, y)
     wanted = (x.astype(object) * y.astype(object)) >> 32
     np.testing.assert_array_equal(np.asarray(found), wanted.astype(dtype))
+
+
+def test_products_of_float64_with_narrower_results_sum_in_float64():
+    x = np.array([[1.0, 2.0**-30, -1.0]])
+
+    def product(x, y):
+        return lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=np.float32)
+
+    with jax.enable_x64(True):
+        found = jax.jit(product, compiler_options={"ipu_x64": "emulate"})(x, np.ones((3, 1)))
+    assert found.dtype == np.float32
+    assert float(found[0, 0]) == 2.0**-30
