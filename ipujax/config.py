@@ -158,6 +158,21 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
+def _check_apart(machine: MachineConfig) -> None:
+    """Refuses ids of devices that would share an IPU."""
+    taken: dict[int, int] = {}
+    known = groups(machine.num_ipus_in_host)
+    for each in numbers(machine.device_ids):
+        first, count = known[each]
+        for ipu in range(first, first + count):
+            other = taken.setdefault(ipu, each)
+            if other != each:
+                raise ConfigError(
+                    f"[config] device_ids needs ids that share no IPU; got {other} and {each}, "
+                    f"which both have IPU {ipu}. Run python -m ipujax devices --ids."
+                )
+
+
 def _check_together(machine: MachineConfig) -> None:
     known = len(groups(machine.num_ipus_in_host))
     unknown = [each for each in numbers(machine.device_ids) if each >= known]
@@ -167,6 +182,7 @@ def _check_together(machine: MachineConfig) -> None:
             f"{machine.num_ipus_in_host} IPUs; got {unknown[0]}. "
             "Run python -m ipujax devices --ids."
         )
+    _check_apart(machine)
     wrong = [count for count in machine.ipus if count & (count - 1)]
     if wrong:
         name = "num_ipus" if machine.num_ipus else "ipus_per_device"

@@ -71,7 +71,7 @@ def select(
         num_ipus: 4 is one device of four IPUs; (1, 2) is two devices, of one and of two. Powers of
             two.
         ids: the id of each device, as `ids()` and `ipujax devices --ids` list them; instead of
-            `num_ipus`.
+            `num_ipus`. No IPU can be in two of them.
         order: which IPU of a device is IPU 0, 1, ... of programs: "zigzag" is the natural order,
             in "snake" each IPU is linked to the next, and in "hoof" the last also to the first;
             "auto" is "zigzag".

@@ -79,6 +79,8 @@ def test_the_ipus_of_devices(values: dict[str, object], ipus: list[int], firsts:
         ({"IPUJAX_NUM_IPUS": "1;2"}, "numbers of IPUs from 1 to 64"),
         ({"IPUJAX_DEVICE_IDS": "31"}, "device_ids needs ids below 31, as the host has 16 IPUs"),
         ({"IPUJAX_DEVICE_IDS": "1,1"}, "distinct device numbers"),
+        ({"IPUJAX_DEVICE_IDS": "0,16"}, "got 0 and 16, which both have IPU 0. Run python"),
+        ({"IPUJAX_DEVICE_IDS": "24,2"}, "got 24 and 2, which both have IPU 2. Run python"),
         ({"IPUJAX_SELECTION_ORDER": "spiral"}, "needs one of auto, zigzag, snake, hoof"),
         ({"IPUJAX_CONNECTION": "later"}, "needs one of always, on_demand, pre_compile, never"),
     ],

@@ -43,8 +43,9 @@ class HostEmbedding:
     respect to the rows is handed to the table, and the token's "gradient" is what to add to it.
 
     Args:
-        table: [rows, columns] of float32, float16 or bfloat16. A NumPy array that can be written to
-            (also a memory-mapped file) is used and changed in place; others are copied.
+        table: [rows, columns] of float32, float16 or bfloat16. A NumPy array (also a memory-mapped
+            file) is used and changed in place, so with an optimizer it must be writeable and
+            row-major; JAX arrays and lists are copied.
         optimizer: how gradients change the rows; None: the table is not trained.
         partition_strategy: how replicas share the table where `axis_name` is given: "token", each
             looks up one block of rows for all replicas; "encoding", one block of columns; the links
@@ -54,7 +55,8 @@ class HostEmbedding:
             the number of steps that one program runs (of a scan, or `ipu.repeat`). Each keeps a
             copy of the rows that it replaced.
     Raises:
-        ConfigError: another rank, no rows, another dtype, an unknown strategy, a negative number.
+        ConfigError: another rank, no rows, another dtype, a NumPy array that cannot be changed in
+            place, an unknown strategy, a negative number.
 
     Source: `HostEmbedding` and `create_host_embedding` of Graphcore's TensorFlow.
 
@@ -94,8 +96,8 @@ class HostEmbedding:
             )
         rows = table if isinstance(table, np.ndarray) else _rows_of(table)
         _check_table(rows.shape, rows.dtype)
-        if not (rows.flags.writeable and rows.flags.c_contiguous):
-            rows = np.array(rows, order="C")
+        if optimizer is not None:
+            _check_in_place(WHERE, rows)
         self._table = HostTable(rows, optimizer, num_kept)
         self._file = rows  # a memory-mapped file stays open
         self.partition_strategy = partition_strategy
@@ -337,7 +339,8 @@ class HostEmbedding:
         The whole file is checked first. Tokens from before no longer count.
 
         Raises:
-            ConfigError: the file is damaged, no saved table, or of another shape or dtype.
+            ConfigError: the file is damaged, no saved table, or of another shape or dtype; the rows
+                cannot be changed in place.
             OSError: the file cannot be read.
         """
         with files.opened(_path("restore", "path", path)) as (file, header):
@@ -348,6 +351,7 @@ class HostEmbedding:
                     f"{header.dtype} {list(found)}. Use HostEmbedding.load for another table."
                 )
             _check_steps(header, self._table.optimizer)
+            _check_in_place(f"{WHERE}.restore", self._table.rows)
             files.read_into(self._table, file, header)
         return jnp.float32(self._table.replaced())
 
@@ -433,7 +437,20 @@ def _path(where: str, name: str, path: Any) -> Path:
 
 
 def _rows_of(table: Any) -> np.ndarray:
-    return np.asarray(array(WHERE, "table", table))
+    return np.array(array(WHERE, "table", table))
+
+
+def _check_in_place(where: str, rows: np.ndarray) -> None:
+    """Refuses rows that would have to be copied: the caller's would never change."""
+    if rows.flags.writeable and rows.flags.c_contiguous:
+        return
+    is_view = rows.flags.writeable
+    got = f"one with strides {list(rows.strides)}" if is_view else "a read-only one"
+    advice = "the array, not a view of it" if is_view else 'a memory-mapped file with mode="r+"'
+    raise ConfigError(
+        f"[{where}] needs a writeable, row-major NumPy array, which it changes in place; got "
+        f"{got}. Pass {advice}, or np.array(table, order='C') to train a copy."
+    )
 
 
 def _checked_sizes(shape: Any) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ def write_compile_options(compiler_options: Mapping[str, Any], num_devices: int 
 
 
 def load_program(
-    code: bytes | str, device: Any, compiler_options: Mapping[str, str] | None = None
+    code: bytes | str, device: Any, compiler_options: Mapping[str, Any] | None = None
 ) -> Callable[[Sequence[np.ndarray]], list[Any]]:
     """Compiles StableHLO for one device; returns a function that runs it on NumPy arrays.
 

@@ -22,6 +22,7 @@ class WatchedCall:
         effects: whether it has callbacks or ordered effects.
         arguments, results: as the compiled program takes and returns them.
         lower: returns its StableHLO for a platform, as bytecode.
+        options: what `jax.jit(..., compiler_options=)` was given.
     """
 
     name: str
@@ -30,6 +31,7 @@ class WatchedCall:
     arguments: list[Any]
     results: list[Any]
     lower: Callable[[str], bytes]
+    options: dict[str, Any]
 
 
 @functools.cache
@@ -69,6 +71,7 @@ def watch_calls(watcher: Callable[[], Callable[[WatchedCall], None] | None]) -> 
                 [_in_dtype(a, aval) for a, aval in zip(kept, compiled.in_avals, strict=True)],
                 [_host_copy(r) for r in results],
                 functools.partial(_lowered_call, args, params),
+                dict(params["compiler_options_kvs"]),
             )
         )
         return made

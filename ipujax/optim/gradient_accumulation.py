@@ -45,7 +45,8 @@ def gradient_accumulation(
         tx: any optax transformation.
         num_micro_batches: calls of `update` for one update of `tx`; at least 1.
         dtype: dtype of the accumulators: None for that of each parameter, a dtype, or a function
-            of the parameter that returns one.
+            of the parameter that returns one. `tx` gets gradients in this dtype, and makes its
+            state and its updates from them.
         reduction: "mean" or "sum": what `tx` gets of the micro-batches' gradients. "running_mean"
             is a mean that is updated at every step, so that the accumulator stays small.
     Raises:
@@ -67,7 +68,9 @@ def gradient_accumulation(
 
     def init(params: Any) -> GradientAccumulationState:
         zeros = jax.tree.map(lambda p: jnp.zeros_like(p, dtype=dtype_of(p)), params)
-        return GradientAccumulationState(jnp.zeros((), jnp.int32), zeros, inner.init(params))
+        # As wide as the gradients that `tx` gets: its state keeps its dtypes from update to update.
+        seen = jax.tree.map(lambda p: p.astype(dtype_of(p)), params)
+        return GradientAccumulationState(jnp.zeros((), jnp.int32), zeros, inner.init(seen))
 
     def update(
         grads: Any, state: GradientAccumulationState, params: Any = None, **extra: Any
@@ -76,7 +79,7 @@ def gradient_accumulation(
 
         def act() -> tuple[Any, Any, Any]:
             scale = num_micro_batches if reduction == "mean" else 1
-            whole = jax.tree.map(lambda a, g: (a / scale).astype(g.dtype), accumulated, grads)
+            whole = jax.tree.map(lambda a: (a / scale).astype(a.dtype), accumulated)
             updates, new = inner.update(whole, state.inner, params, **extra)
             return updates, jax.tree.map(zeros_varying_like, accumulated), new
 

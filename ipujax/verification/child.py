@@ -52,13 +52,15 @@ def _read(stream: IO[bytes], length: int) -> bytes:
     return data
 
 
-def run_on_device(platform: str, code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
+def run_on_device(
+    platform: str, code: bytes | str, arrays: Sequence[np.ndarray], options: dict[str, Any]
+) -> list[Any]:
     """Compiles and runs a program on the first device of a JAX platform."""
     import jax
 
     from ipujax import jax_compat
 
-    return jax_compat.load_program(code, jax.devices(platform)[0])(arrays)
+    return jax_compat.load_program(code, jax.devices(platform)[0], options)(arrays)
 
 
 def serve(
@@ -80,8 +82,8 @@ def serve(
             send(answers, "results", b"", results)
 
 
-def main(name: str) -> None:
-    """`name` is "interpreter" or a JAX platform."""
+def main(name: str, options: str) -> None:
+    """`name` is "interpreter" or a JAX platform; `options` are its compiler's, in JSON."""
     # Libraries print to file descriptor 1; only messages may reach the parent.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -90,10 +92,10 @@ def main(name: str) -> None:
     else:
 
         def run(code: bytes | str, arrays: Sequence[np.ndarray]) -> list[Any]:
-            return run_on_device(name, code, arrays)
+            return run_on_device(name, code, arrays, json.loads(options))
 
     serve(run, sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -30,10 +31,12 @@ class Oracle:
     Args:
         name: "interpreter" or a JAX platform.
         timeout: seconds that one program may take.
+        options: of the platform's compiler.
     """
 
-    def __init__(self, name: str, timeout: float = 60.0):
+    def __init__(self, name: str, timeout: float = 60.0, options: Mapping[str, Any] | None = None):
         self.name = name
+        self._options = dict(options or {})
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -83,7 +86,7 @@ class Oracle:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         path = os.pathsep.join(filter(None, sys.path))
         return subprocess.Popen(
-            [sys.executable, "-m", child.__name__, self.name],
+            [sys.executable, "-m", child.__name__, self.name, json.dumps(self._options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import textwrap
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,11 @@ PROGRAM = r"""
 INPUTS = [
 {inputs}]
 
+#: As jax.jit(..., compiler_options=) had them.
+OPTIONS = {options!r}
+
 if __name__ == "__main__":
-    raise SystemExit(show(PROGRAM, INPUTS))
+    raise SystemExit(show(PROGRAM, INPUTS, OPTIONS))
 '''
 
 Packed = tuple[str, tuple[int, ...], str]
@@ -53,8 +56,10 @@ def unpack(packed: Packed) -> np.ndarray:
     return np.frombuffer(raw, np.dtype(name)).reshape(shape).copy()
 
 
-def write_reproducer(folder: Path, finding: Finding, heading: str) -> Path:
-    """Writes a new script into `folder`; returns its path."""
+def write_reproducer(
+    folder: Path, finding: Finding, heading: str, options: Mapping[str, Any]
+) -> Path:
+    """Writes a new script into `folder`; returns its path. `options`: of the IPU's compiler."""
     folder.mkdir(parents=True, exist_ok=True)
     name = "ipu_mismatch_" + finding.op.rpartition(".")[2]
     path = folder / f"{name}.py"
@@ -68,6 +73,7 @@ def write_reproducer(folder: Path, finding: Finding, heading: str) -> Path:
         where=f" at {finding.source}" if finding.source else "",
         program=finding.piece.text,
         inputs="".join(map(_input_text, finding.inputs)),
+        options=dict(options),
     )
     path.write_text(text)
     return path
@@ -80,16 +86,18 @@ def _input_text(array: Any) -> str:
     return f"{comment}    (\n        {dtype!r},\n        {tuple(shape)},\n{lines}    ),\n"
 
 
-def show(program: str, inputs: Sequence[Packed]) -> int:
+def show(program: str, inputs: Sequence[Packed], options: Mapping[str, Any]) -> int:
     """Runs the program on the IPU and on every oracle, each in its own process.
 
+    Args:
+        options: of the IPU's compiler.
     Returns:
         0 if any oracle agrees with the IPU, else 1.
     """
     arrays = [unpack(packed) for packed in inputs]
     results: dict[str, list[Any]] = {}
     for name in ("ipu", *ORACLES):
-        oracle = Oracle(name)
+        oracle = Oracle(name, options=options if name == "ipu" else {})
         try:
             results[name] = oracle.run(program, arrays)
             print(f"{name}:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,7 +121,7 @@ class Verifier:
         device = jax.devices(OURS)[0]
 
         def ours(code: bytes, arguments: Sequence[np.ndarray]) -> list[Any]:
-            return jax_compat.load_program(code, device)(arguments)
+            return jax_compat.load_program(code, device, call.options)(arguments)
 
         try:
             finding = locate(code, call.arguments, ours, oracle.run)
@@ -130,22 +131,24 @@ class Verifier:
             why = ""
         heading = f"[verify] needs {call.name} to agree with {oracle.name}; got {differs}."
         if finding is None:
+            worst = _max_error(call.results, theirs)
             text = (
                 f"{heading}\nNo op and no piece of the program differs by more than its dtype "
-                f"allows{why}: rounding errors add up over the program. Pass a tolerance, "
-                "ipujax.verify(rtol={...}), or compute in a wider dtype."
+                f"allows{why}{_explained(worst)}"
             )
             values = {OURS: call.results, oracle.name: theirs}
-            return MismatchError(text, values=values, max_error=_max_error(call.results, theirs))
-        return self._report(heading, finding, ours)
+            return MismatchError(text, values=values, max_error=worst)
+        return self._report(heading, finding, ours, call.options)
 
-    def _report(self, heading: str, finding: Finding, ours: Run) -> MismatchError:
+    def _report(
+        self, heading: str, finding: Finding, ours: Run, options: Mapping[str, Any]
+    ) -> MismatchError:
         values, lines = _everywhere(finding, ours, self._oracles)
         compared = [v for name, v in values.items() if name != OURS]
         errors = [_max_error(values[OURS], v) for v in compared] if OURS in values else []
         path = ""
         if self._folder is not None:
-            path = str(write_reproducer(Path(self._folder), finding, heading))
+            path = str(write_reproducer(Path(self._folder), finding, heading, options))
         where = f" at {finding.source}" if finding.source else ""
         what = "alone" if finding.num_ops == 1 else f"in a piece of {finding.num_ops} ops"
         inside = "".join(f"\n  inside {around}" for around in finding.inside)
@@ -166,6 +169,19 @@ def _not_checked(call: jax_compat.WatchedCall) -> str:
     if call.effects:
         return "has callbacks or ordered effects, which must not run again"
     return ""
+
+
+def _explained(max_error: float) -> str:
+    """What a difference means that no piece of the program shows, and what to do."""
+    if math.isfinite(max_error):
+        return (
+            ": rounding errors add up over the program. Pass a tolerance, "
+            "ipujax.verify(rtol={...}), or compute in a wider dtype."
+        )
+    return (
+        ". One result is infinite or NaN where the other is not, which no tolerance allows. "
+        "Compute in a wider dtype if values come near the largest number, or report a bug."
+    )
 
 
 def _everywhere(

@@ -449,17 +449,3 @@ def test_replicas_read_ahead(strategy) -> None:
 def test_wrong_arguments(call, message) -> None:
     with pytest.raises(ConfigError, match=message):
         call(new_table())
-
-
-def test_arrays_that_cannot_be_written_are_copied() -> None:
-    fixed = START.copy()
-    fixed.flags.writeable = False
-    for rows in (fixed, jnp.asarray(START), np.asfortranarray(START)):
-        table = ipu.HostEmbedding(rows, ipu.HostEmbeddingSGD(RATE))
-        token = table.update(table.token(), IDS[0], START[IDS[0]])
-        table.read(token)
-        np.testing.assert_array_equal(np.asarray(rows), START)
-    own = START.copy()
-    table = ipu.HostEmbedding(own, ipu.HostEmbeddingSGD(RATE))
-    rows = table.read(table.update(table.token(), IDS[0], START[IDS[0]]))
-    np.testing.assert_array_equal(own, rows)

@@ -189,10 +189,49 @@ def test_accumulator_dtypes(dtype, want):
     small = {"half": jnp.full(2, 1e-4, jnp.float16), "single": jnp.full((2, 2), 1e-4)}
     for _ in range(64):
         updates, state = update(small, state, params)
-    assert updates["half"].dtype == jnp.float16
+    assert updates["half"].dtype == state.accumulated["half"].dtype
     # 64 sums in float16 lose what float32 keeps.
     bound = 1e-3 if state.accumulated["half"].dtype == jnp.float32 else 1e-2
     np.testing.assert_allclose(updates["half"].astype(np.float32), -1e-4, rtol=bound)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "running_mean"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        optax.identity(),
+        optax.sgd(1e-3, momentum=0.9),
+        optax.adamw(1e-3),
+        optax.lamb(1e-3),
+        optax.chain(optax.clip_by_global_norm(1e-2), optax.rmsprop(1e-3)),
+        ipu.optim.loss_scale(ipu.optim.adam(1e-3)),
+    ],
+    ids=["identity", "sgd", "adamw", "lamb", "clipped", "scaled"],
+)
+def test_the_optimizer_gets_the_accumulators_dtype(inner, reduction):
+    """40000 twice is more than float16 holds; the state keeps its dtypes from update to update."""
+    given = []
+
+    def update(grads, state, params=None):
+        given.append(grads.dtype)
+        return inner.update(grads, state, params)
+
+    spy = optax.GradientTransformation(inner.init, update)
+    tx = ipu.optim.gradient_accumulation(spy, 2, jnp.float32, reduction)
+    params, grads = jnp.ones(3, jnp.float16), jnp.full(3, 40000, jnp.float16)
+    state = first = tx.init(params)
+    step = jax.jit(tx.update)
+    for _ in range(4):
+        updates, state = step(grads, state, params)
+    assert set(given) == {jnp.dtype(jnp.float32)}
+    assert np.isfinite(updates.astype(np.float32)).all()
+    assert optax.apply_updates(params, updates).dtype == jnp.float16
+    assert [x.dtype for x in jax.tree.leaves(state)] == [x.dtype for x in jax.tree.leaves(first)]
+    wide = params.astype(jnp.float32)
+    whole = jnp.full(3, 80000 if reduction == "sum" else 40000, jnp.float32)
+    _, kept = inner.update(whole, inner.init(wide), wide)
+    want, _ = inner.update(whole, kept, wide)
+    np.testing.assert_allclose(updates, want, rtol=2e-3)
 
 
 def test_cross_replica_gradient_accumulation(replicas):

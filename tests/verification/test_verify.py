@@ -130,6 +130,29 @@ def test_what_adds_up_is_said_to():
     assert 0 < caught.value.max_error < 1e-4
 
 
+def test_compiler_options_hold_for_the_search_and_for_the_reproducer(tmp_path):
+    """80000 is an infinity but for this option, so an op differs only where it holds."""
+    f = jax.jit(lambda x: jnp.abs(x) * 2, compiler_options={"ipu_half_overflow": "saturate"})
+    with pytest.raises(MismatchError) as caught, ipujax.verify(reproducer_dir=str(tmp_path)):
+        f(np.full(4, 40000, np.float16))
+    error = caught.value
+    assert error.op == "stablehlo.multiply"
+    assert error.max_error == np.inf
+    assert error.values["ipu"][0].tolist() == [65504] * 4
+    run = subprocess.run([sys.executable, error.reproducer], capture_output=True, text=True)
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "ipu and cpu: 4 of 4 elements differ by up to inf, at [0]: 65504.0" in run.stdout
+
+
+def test_an_infinite_difference_is_not_called_rounding(monkeypatch):
+    monkeypatch.setattr("ipujax.verification.verifier.locate", lambda *_: None)
+    f = jax.jit(lambda x: x * 2, compiler_options={"ipu_half_overflow": "nan"})
+    text = "infinite or NaN where the other is not.*or report a bug"
+    with pytest.raises(MismatchError, match=text) as caught, ipujax.verify(reproducer_dir=None):
+        f(np.full(4, 40000, np.float16))
+    assert "rounding" not in str(caught.value)
+
+
 def test_unknown_oracles_are_refused():
     text = "needs oracles from cpu, interpreter; got gpu"
     with pytest.raises(ConfigError, match=text), ipujax.verify(oracles=("gpu",)):
