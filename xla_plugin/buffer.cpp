@@ -47,7 +47,7 @@ bool Buffer::donate() {
 }
 
 void Buffer::markDeleted() {
-  Ref<Storage> released, arranged;  // destroyed after the lock: its end may call back into the host
+  Ref<Storage> released, arranged;  // freed after the lock
   const std::lock_guard lock(mutex_);
   deleted_.store(true, std::memory_order_release);
   if (external_references_ > 0) return;

@@ -220,8 +220,6 @@ Stats statsOf(Device& device) {
   stats["inline_runs"] = counters.inline_runs.load();
   stats["queued_runs"] = counters.queued_runs.load();
   stats["nested_runs"] = counters.nested_runs.load();
-  stats["inputs_without_copy"] = counters.inputs_without_copy.load();
-  stats["inputs_copied"] = counters.inputs_copied.load();
   stats["donated_in_place"] = counters.donated_in_place.load();
   stats["donated_copied"] = counters.donated_copied.load();
   stats["bytes_in_use"] = device.defaultMemory().use()->bytes.load();

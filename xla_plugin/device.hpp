@@ -17,8 +17,6 @@ struct DeviceCounters {
   std::atomic<std::int64_t> inline_runs{0};
   std::atomic<std::int64_t> queued_runs{0};
   std::atomic<std::int64_t> nested_runs{0};
-  std::atomic<std::int64_t> inputs_without_copy{0};
-  std::atomic<std::int64_t> inputs_copied{0};
   std::atomic<std::int64_t> donated_in_place{0};
   std::atomic<std::int64_t> donated_copied{0};
 };
