@@ -166,11 +166,15 @@ void unsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
 }
 
 void increaseReferences(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
-  object<Buffer>(args.buffer).addExternalReference();
+  auto& buffer = object<Buffer>(args.buffer);
+  buffer.addExternalReference();
+  buffer.device().views().add();
 }
 
 void decreaseReferences(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
-  object<Buffer>(args.buffer).dropExternalReference();
+  auto& buffer = object<Buffer>(args.buffer);
+  buffer.dropExternalReference();
+  buffer.device().views().drop();
 }
 
 void dataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {

@@ -42,8 +42,9 @@ Client::Client(PlatformConfig config)
     for (std::int64_t i = 0; i < config_.device_count; ++i) {
       const bool local = node == config_.node_id;
       const auto id = static_cast<int>(node * config_.device_count + i);
-      auto& device = *devices_->all.emplace_back(std::make_unique<Device>(
-          id, static_cast<int>(node), local ? static_cast<int>(i) : -1, config_.ofDevice(i)));
+      auto& device = *devices_->all.emplace_back(
+          std::make_unique<Device>(id, static_cast<int>(node), local ? static_cast<int>(i) : -1,
+                                   config_.ofDevice(i), devices_->views));
       handles_.push_back(&device);
       if (!local) continue;
       devices_->local.push_back(&device);

@@ -15,6 +15,7 @@ namespace ipujax::plugin {
 struct DeviceSet {
   std::vector<std::unique_ptr<Device>> all;
   std::vector<Device*> local;
+  const std::shared_ptr<ClientViews> views = std::make_shared<ClientViews>();
 
   /// Where a program with host callbacks is queued, waits until the queue has run.
   void drainHostCallbacks();

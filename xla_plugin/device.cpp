@@ -1,5 +1,7 @@
 #include "device.hpp"
 
+#include <utility>
+
 #include "handle.hpp"
 #include "runtime/Backend.hpp"
 
@@ -15,13 +17,15 @@ std::shared_ptr<runtime::DeviceState> stateOf(int local_id, const PlatformConfig
 
 }  // namespace
 
-Device::Device(int id, int process_index, int local_id, const PlatformConfig& config)
+Device::Device(int id, int process_index, int local_id, const PlatformConfig& config,
+               std::shared_ptr<ClientViews> views)
     : description_(id, process_index, config),
       local_id_(local_id),
       memories_{Memory(*this, runtime::MemoryKind::kDevice, config.deviceBytes()),
                 Memory(*this, runtime::MemoryKind::kPinnedHost, config.streamingBytes())},
       memory_handles_{&memories_[0], &memories_[1]},
-      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config), config.connection)) {}
+      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config), config.connection)),
+      views_(std::move(views)) {}
 
 Device::~Device() { close(); }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "device_description.hpp"
+#include "client_views.hpp"
 #include "memory.hpp"
 #include "platform_config.hpp"
 #include "runtime/Program.hpp"
@@ -39,7 +40,8 @@ struct DeviceRuntime {
 /// A group of IPUs that runs one program at a time. Owned by its client.
 class Device final : public PJRT_Device {
  public:
-  Device(int id, int process_index, int local_id, const PlatformConfig& config);
+  Device(int id, int process_index, int local_id, const PlatformConfig& config,
+         std::shared_ptr<ClientViews> views);
   ~Device();
 
   DeviceDescription& description() { return description_; }
@@ -60,6 +62,7 @@ class Device final : public PJRT_Device {
   const int local_id_;  // -1: a device of another process
   std::array<Memory, kNumMemories> memories_;
   const std::array<PJRT_Memory*, kNumMemories> memory_handles_;
+  ClientViews& views() const { return *views_; }
   std::shared_ptr<DeviceRuntime> runtime_;
   WorkQueue transfers_;
   WorkQueue queue_;
@@ -70,3 +73,4 @@ void bind(PJRT_Api& api);
 }
 
 }  // namespace ipujax::plugin
+  const std::shared_ptr<ClientViews> views_;
