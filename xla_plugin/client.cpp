@@ -36,6 +36,12 @@ void DeviceSet::close() {
   for (auto* device : local) device->close();
 }
 
+bool DeviceSet::endInterrupted() {
+  bool is_left = false;
+  for (auto* device : local) is_left |= device->endInterrupted();
+  return is_left;
+}
+
 Client::Client(PlatformConfig config)
     : config_(std::move(config)), topology_(config_), devices_(std::make_shared<DeviceSet>()) {
   for (std::int64_t node = 0; node < config_.num_nodes; ++node) {

@@ -19,7 +19,8 @@ struct DeviceSet {
 
   /// Where a program with host callbacks is queued, waits until the queue has run.
   void drainHostCallbacks();
-  void close();  ///< ends the devices' threads
+  void close();           ///< ends the devices' threads
+  bool endInterrupted();  ///< as Device::endInterrupted, on all
 };
 
 /// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is

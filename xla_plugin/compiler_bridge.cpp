@@ -15,6 +15,7 @@
 #include "client.hpp"
 #include "failure.hpp"
 #include "runtime/HostPorts.hpp"
+#include "runtime/Interrupts.hpp"
 #include "shape.hpp"
 #include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
@@ -221,6 +222,12 @@ void shutDown() {
   for (const auto& devices : Client::deviceSets()) devices->close();
 }
 
+bool endInterrupted() {
+  bool is_left = false;
+  for (const auto& devices : Client::deviceSets()) is_left |= devices->endInterrupted();
+  return is_left;
+}
+
 /// With the GIL held, and not while a view ends. A client goes once nothing else has it either.
 void dropUnneededClients() {
   auto& clients = state().clients;
@@ -388,6 +395,7 @@ void bindPlugin(py::module_& module) {
   module.def("is_idle", isIdle);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });
   module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
+  runtime::interrupts::react(endInterrupted);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }
 

@@ -4,6 +4,7 @@
 
 #include "handle.hpp"
 #include "runtime/Backend.hpp"
+#include "runtime/Interrupts.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -32,10 +33,24 @@ Device::~Device() { close(); }
 void Device::close() {
   {
     const std::lock_guard lock(runtime_->running_mutex);
-    if (runtime_->running) runtime_->running->cancel();
+    if (runtime_->running) runtime_->running->session->cancel();
   }
   queue_.close();
   transfers_.close();
+}
+
+bool Device::endInterrupted() {
+  const auto count = runtime::interrupts::count();
+  const std::lock_guard lock(runtime_->running_mutex);
+  const auto& run = runtime_->running;
+  if (!run) return !queue_.idle();
+  if (run->interrupts >= count) return false;
+  const bool is_long = std::chrono::steady_clock::now() - run->begin >= runtime::interrupts::kGrace;
+  if (!is_long && runtime_->interrupts_obeyed.load() < count) return true;
+  runtime_->interrupts_obeyed.store(count);
+  run->was_interrupted.store(true);
+  run->session->cancel();
+  return true;
 }
 
 namespace {

@@ -1,11 +1,12 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 
-#include "device_description.hpp"
 #include "client_views.hpp"
+#include "device_description.hpp"
 #include "memory.hpp"
 #include "platform_config.hpp"
 #include "runtime/Program.hpp"
@@ -22,6 +23,14 @@ struct DeviceCounters {
   std::atomic<std::int64_t> donated_copied{0};
 };
 
+/// A program that runs on the threads of its devices, which share this.
+struct Run {
+  const std::shared_ptr<runtime::Session> session;
+  const std::uint64_t interrupts;  ///< that were counted when it was launched
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  std::atomic<bool> was_interrupted{false};
+};
+
 /// What running programs on a device needs. Launches share it, so that a program in flight when
 /// its client goes away ends well.
 struct DeviceRuntime {
@@ -32,9 +41,10 @@ struct DeviceRuntime {
   const Connection connection;
   DeviceCounters counters;
   std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
-  std::mutex run_mutex;      ///< held while a program runs here: programs share the state
-  std::mutex running_mutex;  ///< guards running
-  std::shared_ptr<runtime::Session> running;  ///< on the queue's thread, to be cancelled at close
+  std::mutex run_mutex;          ///< held while a program runs here: programs share the state
+  std::mutex running_mutex;      ///< guards running
+  std::shared_ptr<Run> running;  ///< to be cancelled at close or by Ctrl-C
+  std::atomic<std::uint64_t> interrupts_obeyed{0};  ///< launches that precede one of these fail
 };
 
 /// A group of IPUs that runs one program at a time. Owned by its client.
@@ -52,18 +62,22 @@ class Device final : public PJRT_Device {
   Memory& defaultMemory() { return memory(runtime::MemoryKind::kDevice); }
   const std::array<PJRT_Memory*, kNumMemories>& memories() const { return memory_handles_; }
   const std::shared_ptr<DeviceRuntime>& runtime() const { return runtime_; }
+  ClientViews& views() const { return *views_; }
   WorkQueue& queue() { return queue_; }          ///< programs
   WorkQueue& transfers() { return transfers_; }  ///< large copies to the host
   /// Cancels what runs, fails what waits, ends the thread. Later launches run in the caller.
   void close();
+  /// Cancels what was launched before the last Ctrl-C from the first program on that takes longer
+  /// than `interrupts::kGrace`. False once nothing that was runs or waits.
+  bool endInterrupted();
 
  private:
   DeviceDescription description_;
   const int local_id_;  // -1: a device of another process
   std::array<Memory, kNumMemories> memories_;
   const std::array<PJRT_Memory*, kNumMemories> memory_handles_;
-  ClientViews& views() const { return *views_; }
   std::shared_ptr<DeviceRuntime> runtime_;
+  const std::shared_ptr<ClientViews> views_;
   WorkQueue transfers_;
   WorkQueue queue_;
 };
@@ -73,4 +87,3 @@ void bind(PJRT_Api& api);
 }
 
 }  // namespace ipujax::plugin
-  const std::shared_ptr<ClientViews> views_;
