@@ -226,6 +226,12 @@ class NestingError(IpuError):
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
+class RankError(IpuError, ValueError):
+    """An array has more dimensions than IPUs take."""
+
+    pjrt_code = PjrtCode.UNIMPLEMENTED
+
+
 def too_deep(got: str) -> NestingError:
     """The error for a program that has `got`."""
     return NestingError(

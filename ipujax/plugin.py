@@ -84,6 +84,7 @@ def _register() -> None:
     _poplar.set_host_callback(host_callbacks.call)
     _poplar.set_stablehlo_version(jax_compat.stablehlo_version())
     jax_compat.register_platform(str(_poplar.__file__), _client_options)
+    jax_compat.outlive_views(_poplar.keep_client, _poplar.retire_clients)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
     jax_compat.forget_failed_effects()

@@ -47,7 +47,7 @@ bool Buffer::donate() {
 }
 
 void Buffer::markDeleted() {
-  Ref<Storage> released, arranged;  // destroyed after the lock: its end may call back into the host
+  Ref<Storage> released, arranged;  // freed after the lock
   const std::lock_guard lock(mutex_);
   deleted_.store(true, std::memory_order_release);
   if (external_references_ > 0) return;
@@ -166,11 +166,15 @@ void unsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
 }
 
 void increaseReferences(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
-  object<Buffer>(args.buffer).addExternalReference();
+  auto& buffer = object<Buffer>(args.buffer);
+  buffer.addExternalReference();
+  buffer.device().views().add();
 }
 
 void decreaseReferences(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
-  object<Buffer>(args.buffer).dropExternalReference();
+  auto& buffer = object<Buffer>(args.buffer);
+  buffer.dropExternalReference();
+  buffer.device().views().drop();
 }
 
 void dataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {

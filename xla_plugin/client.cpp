@@ -36,14 +36,21 @@ void DeviceSet::close() {
   for (auto* device : local) device->close();
 }
 
+bool DeviceSet::endInterrupted() {
+  bool is_left = false;
+  for (auto* device : local) is_left |= device->endInterrupted();
+  return is_left;
+}
+
 Client::Client(PlatformConfig config)
     : config_(std::move(config)), topology_(config_), devices_(std::make_shared<DeviceSet>()) {
   for (std::int64_t node = 0; node < config_.num_nodes; ++node) {
     for (std::int64_t i = 0; i < config_.device_count; ++i) {
       const bool local = node == config_.node_id;
       const auto id = static_cast<int>(node * config_.device_count + i);
-      auto& device = *devices_->all.emplace_back(std::make_unique<Device>(
-          id, static_cast<int>(node), local ? static_cast<int>(i) : -1, config_.ofDevice(i)));
+      auto& device = *devices_->all.emplace_back(
+          std::make_unique<Device>(id, static_cast<int>(node), local ? static_cast<int>(i) : -1,
+                                   config_.ofDevice(i), devices_->views));
       handles_.push_back(&device);
       if (!local) continue;
       devices_->local.push_back(&device);

@@ -15,10 +15,12 @@ namespace ipujax::plugin {
 struct DeviceSet {
   std::vector<std::unique_ptr<Device>> all;
   std::vector<Device*> local;
+  const std::shared_ptr<ClientViews> views = std::make_shared<ClientViews>();
 
   /// Where a program with host callbacks is queued, waits until the queue has run.
   void drainHostCallbacks();
-  void close();  ///< ends the devices' threads
+  void close();           ///< ends the devices' threads
+  bool endInterrupted();  ///< as Device::endInterrupted, on all
 };
 
 /// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is

@@ -15,6 +15,7 @@
 #include "client.hpp"
 #include "failure.hpp"
 #include "runtime/HostPorts.hpp"
+#include "runtime/Interrupts.hpp"
 #include "shape.hpp"
 #include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
@@ -35,11 +36,19 @@ using HostFunction = py::typing::Callable<py::typing::List<py::bytes>(py::ellips
 using Stats = py::typing::Dict<py::str, py::int_>;
 using MemoryStats = py::typing::Dict<py::str, Stats>;
 
+/// A client of JAX's as long as it exists, and kept alive while it is needed.
+struct KeptClient {
+  std::shared_ptr<ClientViews> views;
+  py::weakref client;
+  py::object alive;  ///< the same, or null
+};
+
 /// Python objects that live as long as the process: they are never released, because jaxlib may
-/// call in after the interpreter is gone. The functions are guarded by the GIL.
+/// call in after the interpreter is gone. The functions and clients are guarded by the GIL.
 struct PythonState {
   py::object compile;
   py::object host_callback;
+  std::vector<KeptClient> clients;
   std::mutex mutex;  // guards what follows, which is read without the GIL
   std::vector<std::int64_t> stablehlo_version;
   int compiles_in_flight = 0;
@@ -213,6 +222,35 @@ void shutDown() {
   for (const auto& devices : Client::deviceSets()) devices->close();
 }
 
+bool endInterrupted() {
+  bool is_left = false;
+  for (const auto& devices : Client::deviceSets()) is_left |= devices->endInterrupted();
+  return is_left;
+}
+
+/// With the GIL held, and not while a view ends. A client goes once nothing else has it either.
+void dropUnneededClients() {
+  auto& clients = state().clients;
+  std::vector<py::object> dropped;  // released last: a client's end may call back in here
+  for (auto& kept : clients) {
+    if (!kept.views->isNeeded()) dropped.push_back(std::exchange(kept.alive, py::object()));
+  }
+  std::erase_if(clients, [](const KeptClient& kept) { return kept.client().is_none(); });
+}
+
+/// Of the client that was made last.
+void keepNewClient(py::object client) {
+  const auto sets = Client::deviceSets();
+  if (sets.empty()) return;
+  state().clients.push_back({sets.back()->views, py::weakref(client), std::move(client)});
+}
+
+/// JAX lets go of all clients; those whose arrays are viewed stay.
+void retireClients() {
+  for (const auto& kept : state().clients) kept.views->retire();
+  dropUnneededClients();
+}
+
 Stats statsOf(Device& device) {
   const auto& counters = device.runtime()->counters;
   Stats stats;
@@ -220,8 +258,6 @@ Stats statsOf(Device& device) {
   stats["inline_runs"] = counters.inline_runs.load();
   stats["queued_runs"] = counters.queued_runs.load();
   stats["nested_runs"] = counters.nested_runs.load();
-  stats["inputs_without_copy"] = counters.inputs_without_copy.load();
-  stats["inputs_copied"] = counters.inputs_copied.load();
   stats["donated_in_place"] = counters.donated_in_place.load();
   stats["donated_copied"] = counters.donated_copied.load();
   stats["bytes_in_use"] = device.defaultMemory().use()->bytes.load();
@@ -301,6 +337,24 @@ void bridge::withoutGil(const std::function<void()>& function) {
   }
 }
 
+void bridge::keepClient(const ClientViews& views) {
+  if (!Py_IsInitialized()) return;
+  const py::gil_scoped_acquire gil;
+  for (auto& kept : state().clients) {
+    if (kept.views.get() == &views && !kept.client().is_none()) kept.alive = kept.client();
+  }
+}
+
+/// Once the interpreter ends they stay: nothing tells when the last view is gone.
+void bridge::dropUnneededClientsLater() {
+  if (!Py_IsInitialized() || state().ending.load()) return;
+  const auto drop = [](void*) {
+    dropUnneededClients();
+    return 0;
+  };
+  Py_AddPendingCall(drop, nullptr);
+}
+
 bool bridge::showsProgramText() { return state().program_text_requests.load() > 0; }
 
 std::vector<std::int64_t> bridge::stablehloVersion() {
@@ -334,10 +388,14 @@ void bindPlugin(py::module_& module) {
         transfer_guard::setForProcess(process);
       },
       "thread"_a, "process"_a);
+  // For each client that JAX makes, and when JAX lets go of all of them.
+  module.def("keep_client", keepNewClient, "client"_a);
+  module.def("retire_clients", retireClients);
   module.def("check_transfers", &transfer_checks::set, "on"_a);
   module.def("is_idle", isIdle);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });
   module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
+  runtime::interrupts::react(endInterrupted);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }
 

@@ -14,9 +14,11 @@ class module_;
 
 namespace ipujax::plugin {
 
+class ClientViews;
+
 /// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
-/// set_stablehlo_version, show_program_text, guard_transfers, device_stats and memory_stats to the
-/// module.
+/// set_stablehlo_version, show_program_text, guard_transfers, keep_client, retire_clients,
+/// device_stats and memory_stats to the module.
 void bindPlugin(pybind11::module_& module);
 
 /// The only way from the plugin to Python. Each call takes the GIL itself and may be made from any
@@ -36,6 +38,12 @@ bool showsProgramText();
 /// Runs `function` with the GIL released, if this thread holds it: to wait for a thread that may
 /// want it.
 void withoutGil(const std::function<void()>& function);
+
+/// Keeps the Python object of the client whose views these are, as `keep_client` did at first.
+void keepClient(const ClientViews& views);
+
+/// Soon, on the main thread, stops keeping clients that are not needed any more.
+void dropUnneededClientsLater();
 
 /// The version of StableHLO that Python's dialect reads; empty until it was set.
 std::vector<std::int64_t> stablehloVersion();

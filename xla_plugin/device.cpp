@@ -1,7 +1,10 @@
 #include "device.hpp"
 
+#include <utility>
+
 #include "handle.hpp"
 #include "runtime/Backend.hpp"
+#include "runtime/Interrupts.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -15,23 +18,39 @@ std::shared_ptr<runtime::DeviceState> stateOf(int local_id, const PlatformConfig
 
 }  // namespace
 
-Device::Device(int id, int process_index, int local_id, const PlatformConfig& config)
+Device::Device(int id, int process_index, int local_id, const PlatformConfig& config,
+               std::shared_ptr<ClientViews> views)
     : description_(id, process_index, config),
       local_id_(local_id),
       memories_{Memory(*this, runtime::MemoryKind::kDevice, config.deviceBytes()),
                 Memory(*this, runtime::MemoryKind::kPinnedHost, config.streamingBytes())},
       memory_handles_{&memories_[0], &memories_[1]},
-      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config), config.connection)) {}
+      runtime_(std::make_shared<DeviceRuntime>(stateOf(local_id, config), config.connection)),
+      views_(std::move(views)) {}
 
 Device::~Device() { close(); }
 
 void Device::close() {
   {
     const std::lock_guard lock(runtime_->running_mutex);
-    if (runtime_->running) runtime_->running->cancel();
+    if (runtime_->running) runtime_->running->session->cancel();
   }
   queue_.close();
   transfers_.close();
+}
+
+bool Device::endInterrupted() {
+  const auto count = runtime::interrupts::count();
+  const std::lock_guard lock(runtime_->running_mutex);
+  const auto& run = runtime_->running;
+  if (!run) return !queue_.idle();
+  if (run->interrupts >= count) return false;
+  const bool is_long = std::chrono::steady_clock::now() - run->begin >= runtime::interrupts::kGrace;
+  if (!is_long && runtime_->interrupts_obeyed.load() < count) return true;
+  runtime_->interrupts_obeyed.store(count);
+  run->was_interrupted.store(true);
+  run->session->cancel();
+  return true;
 }
 
 namespace {

@@ -1,9 +1,11 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 
+#include "client_views.hpp"
 #include "device_description.hpp"
 #include "memory.hpp"
 #include "platform_config.hpp"
@@ -17,10 +19,16 @@ struct DeviceCounters {
   std::atomic<std::int64_t> inline_runs{0};
   std::atomic<std::int64_t> queued_runs{0};
   std::atomic<std::int64_t> nested_runs{0};
-  std::atomic<std::int64_t> inputs_without_copy{0};
-  std::atomic<std::int64_t> inputs_copied{0};
   std::atomic<std::int64_t> donated_in_place{0};
   std::atomic<std::int64_t> donated_copied{0};
+};
+
+/// A program that runs on the threads of its devices, which share this.
+struct Run {
+  const std::shared_ptr<runtime::Session> session;
+  const std::uint64_t interrupts;  ///< that were counted when it was launched
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  std::atomic<bool> was_interrupted{false};
 };
 
 /// What running programs on a device needs. Launches share it, so that a program in flight when
@@ -33,15 +41,17 @@ struct DeviceRuntime {
   const Connection connection;
   DeviceCounters counters;
   std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
-  std::mutex run_mutex;      ///< held while a program runs here: programs share the state
-  std::mutex running_mutex;  ///< guards running
-  std::shared_ptr<runtime::Session> running;  ///< on the queue's thread, to be cancelled at close
+  std::mutex run_mutex;          ///< held while a program runs here: programs share the state
+  std::mutex running_mutex;      ///< guards running
+  std::shared_ptr<Run> running;  ///< to be cancelled at close or by Ctrl-C
+  std::atomic<std::uint64_t> interrupts_obeyed{0};  ///< launches that precede one of these fail
 };
 
 /// A group of IPUs that runs one program at a time. Owned by its client.
 class Device final : public PJRT_Device {
  public:
-  Device(int id, int process_index, int local_id, const PlatformConfig& config);
+  Device(int id, int process_index, int local_id, const PlatformConfig& config,
+         std::shared_ptr<ClientViews> views);
   ~Device();
 
   DeviceDescription& description() { return description_; }
@@ -52,10 +62,14 @@ class Device final : public PJRT_Device {
   Memory& defaultMemory() { return memory(runtime::MemoryKind::kDevice); }
   const std::array<PJRT_Memory*, kNumMemories>& memories() const { return memory_handles_; }
   const std::shared_ptr<DeviceRuntime>& runtime() const { return runtime_; }
+  ClientViews& views() const { return *views_; }
   WorkQueue& queue() { return queue_; }          ///< programs
   WorkQueue& transfers() { return transfers_; }  ///< large copies to the host
   /// Cancels what runs, fails what waits, ends the thread. Later launches run in the caller.
   void close();
+  /// Cancels what was launched before the last Ctrl-C from the first program on that takes longer
+  /// than `interrupts::kGrace`. False once nothing that was runs or waits.
+  bool endInterrupted();
 
  private:
   DeviceDescription description_;
@@ -63,6 +77,7 @@ class Device final : public PJRT_Device {
   std::array<Memory, kNumMemories> memories_;
   const std::array<PJRT_Memory*, kNumMemories> memory_handles_;
   std::shared_ptr<DeviceRuntime> runtime_;
+  const std::shared_ptr<ClientViews> views_;
   WorkQueue transfers_;
   WorkQueue queue_;
 };

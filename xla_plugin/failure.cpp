@@ -26,6 +26,8 @@ FailurePtr currentFailure() noexcept {
     return makeFailure(
         error.isRecoverable() ? PJRT_Error_Code_UNAVAILABLE : PJRT_Error_Code_INTERNAL,
         error.what());
+  } catch (const runtime::FeedInterrupted& error) {
+    return makeFailure(PJRT_Error_Code_CANCELLED, error.what());
   } catch (const runtime::FeedError& error) {
     return makeFailure(PJRT_Error_Code_FAILED_PRECONDITION, error.what());
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +17,6 @@
 namespace ipujax::plugin {
 namespace {
 
-/// Below this a copy costs less than keeping the host's array alive.
-constexpr std::size_t kZeroCopyBytes = 4096;
 /// Up to this a copy to the host is made at once, although the caller holds the GIL.
 constexpr std::size_t kInlineCopyBytes = std::size_t{1} << 20;
 
@@ -72,16 +69,8 @@ Memory& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
   return memory ? object<Memory>(memory) : object<Device>(device).defaultMemory();
 }
 
-bool mayKeepHostArray(const PJRT_Client_BufferFromHostBuffer_Args& args, const Shape& shape,
-                      std::span<const std::int64_t> strides) {
-  const bool allowed = args.host_buffer_semantics == PJRT_HostBufferSemantics_kImmutableZeroCopy ||
-                       args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  return allowed && shape.bytes >= kZeroCopyBytes &&
-         reinterpret_cast<std::uintptr_t>(args.data) % HostAllocator::kAlignment == 0 &&
-         isRowMajor(shape.dims, strides, shape.element_bytes);
-}
-
-/// Copies inside the call, whatever the semantics: the user may change the array right after.
+/// Copies inside the call, whatever the semantics allow: jaxlib passes the same ones for
+/// `jnp.array`, which is a copy, as for arguments, and the user may change the array right after.
 void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
   auto& memory = targetOf(args.memory, args.device);
   const auto shape = std::make_shared<const Shape>(
@@ -94,28 +83,18 @@ void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
     rowMajorStrides(shape->dims, shape->element_bytes, strides);
   }
   memory.requireRoom(shape->bytes);
-  auto& counters = memory.device().runtime()->counters;
-  auto done = Event::ready();
-  Ref<Storage> storage;
-  if (mayKeepHostArray(args, *shape, strides)) {
-    done = Event::pending();
-    storage = makeRef<Storage>(args.data, shape->bytes, done, memory.use());
-    counters.inputs_without_copy.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    storage = makeRef<Storage>(shape->bytes, memory.use());
-    Strides dense(args.num_dims);
-    rowMajorStrides(shape->dims, shape->element_bytes, dense);
-    stridedCopy(storage->data(), dense, static_cast<const std::byte*>(args.data), strides,
-                shape->dims, shape->element_bytes);
-    counters.inputs_copied.fetch_add(1, std::memory_order_relaxed);
-  }
+  auto storage = makeRef<Storage>(shape->bytes, memory.use());
+  Strides dense(args.num_dims);
+  rowMajorStrides(shape->dims, shape->element_bytes, dense);
+  stridedCopy(storage->data(), dense, static_cast<const std::byte*>(args.data), strides,
+              shape->dims, shape->element_bytes);
   if (transfer_checks::isOn()) {
     storage->seal(true);
     storage->arrive();
   }
   args.buffer =
       release(std::make_unique<Buffer>(memory, shape, std::move(storage), Event::ready()));
-  args.done_with_host_buffer = event::give(std::move(done));
+  args.done_with_host_buffer = event::give(Event::ready());
 }
 
 /// One array on its way to the host. Holds the source against being overwritten meanwhile.

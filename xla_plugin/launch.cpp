@@ -49,25 +49,38 @@ class RunLocks {
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
 
+FailurePtr interrupted(const runtime::Signature& signature) {
+  return makeFailure(PJRT_Error_Code_CANCELLED, "[ipu execute] " + signature.name +
+                                                    " needs to run to its end; got an interrupt "
+                                                    "(Ctrl-C). Run it again.");
+}
+
 /// Says which session runs on the devices while it lives.
 class Running {
  public:
-  explicit Running(const Placement& placement) : runtimes_(placement.runtimes) {
-    set(placement.session);
+  Running(const Placement& placement, std::uint64_t interrupts)
+      : runtimes_(placement.runtimes), run_(std::make_shared<Run>(placement.session, interrupts)) {
+    set(run_);
   }
-  ~Running() { set(nullptr); }
+  ~Running() {
+    set(nullptr);
+    run_->session->forgetCancel();
+  }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
+  bool wasInterrupted() const { return run_->was_interrupted.load(); }
+
  private:
-  void set(const std::shared_ptr<runtime::Session>& session) const {
+  void set(const std::shared_ptr<Run>& run) const {
     for (const auto& runtime : runtimes_) {
       const std::lock_guard lock(runtime->running_mutex);
-      runtime->running = session;
+      runtime->running = run;
     }
   }
 
   const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes_;
+  const std::shared_ptr<Run> run_;
 };
 
 /// The host as one launch calls it. Who waits for the results hears of the first failure at once.
@@ -364,7 +377,7 @@ FailurePtr Launch::runNested() noexcept {
 FailurePtr Launch::runElsewhere() {
   const auto locks = placement_->tryLockOthers();
   if (locks.empty()) return currentFailure();
-  const Running running(*placement_);
+  const Running running(*placement_, interrupts_);
   return runSession(*placement_->session);
 }
 
@@ -372,11 +385,19 @@ void Launch::run() noexcept {
   const auto& runtimes = placement_->runtimes;
   for (const auto& runtime : runtimes)
     runtime->counters.queued_runs.fetch_add(1, std::memory_order_relaxed);
+  const auto& signature = placement_->program->signature();
+  const auto fails = [&](const auto& r) { return interrupts_ < r->interrupts_obeyed.load(); };
   FailurePtr failure = awaitInputs();
+  if (!failure && std::ranges::any_of(runtimes, fails)) failure = interrupted(signature);
   if (!failure) {
     const RunLocks locks(runtimes);
-    const Running running(*placement_);
+    const Running running(*placement_, interrupts_);
     failure = runSession(*placement_->session);
+    if (failure && running.wasInterrupted()) {
+      failure = interrupted(signature);
+    } else if (failure && interrupts_ < runtime::interrupts::count()) {
+      failure = makeFailure(PJRT_Error_Code_CANCELLED, failure->message);
+    }
   }
   finish(failure);
 }

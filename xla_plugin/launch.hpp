@@ -6,6 +6,7 @@
 
 #include "buffer.hpp"
 #include "placement.hpp"
+#include "runtime/Interrupts.hpp"
 #include "work_queue.hpp"
 
 namespace ipujax::plugin {
@@ -60,12 +61,13 @@ class Launch final : public Task {
   void finish(const FailurePtr& failure) noexcept;
 
   std::shared_ptr<Placement> placement_;
-  std::vector<Ref<Storage>> inputs_;   // replica by replica
-  std::vector<Ref<Storage>> outputs_;  // replica by replica
-  std::vector<Ref<Storage>> held_;     // of inputs_
-  std::vector<Ref<Event>> waits_;      // inputs that were not ready
-  std::vector<bool> given_twice_;      // inputs that came more than once; empty if none did
-  FailurePtr poison_;                  // of an input that had failed
+  const std::uint64_t interrupts_ = runtime::interrupts::number();  ///< before it was launched
+  std::vector<Ref<Storage>> inputs_;                                // replica by replica
+  std::vector<Ref<Storage>> outputs_;                               // replica by replica
+  std::vector<Ref<Storage>> held_;                                  // of inputs_
+  std::vector<Ref<Event>> waits_;                                   // inputs that were not ready
+  std::vector<bool> given_twice_;  // inputs that came more than once; empty if none did
+  FailurePtr poison_;              // of an input that had failed
   Ref<Event> done_;
 };
 

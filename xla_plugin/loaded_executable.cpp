@@ -100,9 +100,9 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
                         " devices; got them for " + std::to_string(args.num_devices) + ".");
   }
   const bool nested = WorkQueue::onWorkerThread();
+  Launch launch(placement_);  // of before an interrupt that comes while this waits
   for (auto* device : placement.devices) device->queue().waitUntilAtMost(kMaxQueuedLaunches);
 
-  Launch launch(placement_);
   std::unique_lock submit(client_.submitMutex());
   const auto number = client_.nextLaunch();
   for (std::size_t d = 0; d < num_devices; ++d) launch.take(argumentsOf(args, d), number);
@@ -134,7 +134,9 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   runRefused(std::move(refused));
   if (!placement.callsBackShortly()) return;
   placement.awaitCallbacks(*done, client_.addressableDevices());
-  if (const auto failure = done->failure()) {
+  // After Ctrl-C the error stays in the results: raised here, it would precede KeyboardInterrupt.
+  const auto failure = done->failure();
+  if (failure && failure->code != PJRT_Error_Code_CANCELLED) {
     takeResultsBack(args);
     throw PluginError(failure);
   }

@@ -63,22 +63,9 @@ std::byte* Storage::allocate() {
   return first;
 }
 
-Storage::Storage(const void* host_data, std::size_t bytes, Ref<Event> host_done,
-                 std::shared_ptr<MemoryUse> use)
-    : data_(static_cast<std::byte*>(const_cast<void*>(host_data))),
-      bytes_(bytes),
-      host_done_(std::move(host_done)),
-      use_(std::move(use)) {
-  use_->add(static_cast<std::int64_t>(bytes_));
-}
-
 Storage::~Storage() {
   use_->remove(static_cast<std::int64_t>(bytes_));
-  if (host_done_) {
-    host_done_->set();
-  } else {
-    HostAllocator::shared().free(data_.load(), bytes_);
-  }
+  HostAllocator::shared().free(data_.load(), bytes_);
 }
 
 }  // namespace ipujax::plugin

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "event.hpp"
 #include "host_allocator.hpp"
 #include "ref.hpp"
 
@@ -22,16 +21,12 @@ struct MemoryUse {
   void remove(std::int64_t amount) { bytes.fetch_sub(amount, std::memory_order_relaxed); }
 };
 
-/// The memory behind a buffer: a block of ours, or the host array it was made from. Buffers,
-/// launches and copies in flight share it; the last one to let go returns it. A block is taken when
-/// it is first written, so that results of queued launches use, one after the other, memory that
-/// the caches still hold.
+/// The memory behind a buffer. Buffers, launches and copies in flight share it; the last one to let
+/// go returns it. A block is taken when it is first written, so that results of queued launches
+/// use, one after the other, memory that the caches still hold.
 class Storage final : public Counted {
  public:
   Storage(std::size_t bytes, std::shared_ptr<MemoryUse> use);
-  /// Memory of the host, never written; `host_done` is set when the last user lets go.
-  Storage(const void* host_data, std::size_t bytes, Ref<Event> host_done,
-          std::shared_ptr<MemoryUse> use);
   ~Storage();
 
   /// Throws std::bad_alloc on the first call where there is no memory.
@@ -63,8 +58,8 @@ class Storage final : public Counted {
   /// A hold is a reader outside the device's queue: a view in the host's hands or a copy to it.
   void hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
   void unhold() { holds_.fetch_sub(1, std::memory_order_release); }
-  /// True when a program may write here: ours, and nobody outside the queue reads it.
-  bool mayOverwrite() const { return !host_done_ && holds_.load(std::memory_order_acquire) == 0; }
+  /// True when a program may write here: nobody outside the queue reads it.
+  bool mayOverwrite() const { return holds_.load(std::memory_order_acquire) == 0; }
 
  private:
   std::byte* allocate();
@@ -76,7 +71,6 @@ class Storage final : public Counted {
   std::uint64_t checksum_ = 0;
   std::atomic<bool> is_sealed_{false};
   std::atomic<bool> has_arrived_{false};
-  Ref<Event> host_done_;
   std::shared_ptr<MemoryUse> use_;
 };
 

@@ -3,6 +3,7 @@
 #include "bindings/bindings.hpp"
 #include "runtime/Infeed.hpp"
 #include "runtime/Interrupts.hpp"
+#include "runtime/MappedMemory.hpp"
 #include "runtime/Outfeed.hpp"
 
 namespace {
@@ -69,6 +70,15 @@ void bindFeeds(py::module_& m) {
   auto feeds = m.def_submodule("feeds");
   const auto free = py::call_guard<py::gil_scoped_release>();
   feeds.def("watch_interrupts", &ipujax::runtime::interrupts::watch);
+  using ipujax::runtime::MappedMemory;
+  py::class_<MappedMemory>(feeds, "MappedMemory")  // lives no longer than the buffer's memory
+      .def(py::init([](const py::buffer& memory) {
+             const auto info = memory.request();
+             return std::make_unique<MappedMemory>(
+                 info.ptr, static_cast<std::size_t>(info.size * info.itemsize));
+           }),
+           "memory"_a)
+      .def_property_readonly("is_torn", &MappedMemory::isTorn);
   feeds.def("remove_port", &ports::remove, "id"_a);
   feeds.def("call_port", &callPort, "id"_a, "arguments"_a, "result_bytes"_a);
   using Call = Infeed::Call;

@@ -86,6 +86,7 @@ Session::~Session() = default;
 const Image& Session::image() const { return *impl_->image; }
 TripMeans Session::tripMeans() const { return impl_->trip_counts.means(); }
 void Session::cancel() { impl_->cancelled.store(true, std::memory_order_relaxed); }
+void Session::forgetCancel() { impl_->cancelled.store(false, std::memory_order_relaxed); }
 
 void Session::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                   HostCallbacks* callbacks, HostStreams* streams) {

@@ -52,6 +52,7 @@ class Session {
   TripMeans tripMeans() const;  ///< what the last run counted
   /// Set from any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();
+  void forgetCancel();  ///< one that came after the run had ended; between runs
 
  private:
   struct Impl;

@@ -8,4 +8,9 @@ struct FeedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Ctrl-C came while a program waited for a feed.
+struct FeedInterrupted : FeedError {
+  using FeedError::FeedError;
+};
+
 }  // namespace ipujax::runtime

@@ -135,7 +135,7 @@ void Infeed::begin(std::size_t reader, std::size_t readers) {
     ++run_;
     first_of_run_ = furthest();
   }
-  own = {first_of_run_, run_, interrupts::count()};
+  own = {first_of_run_, run_, interrupts::number()};
   release();
 }
 
@@ -220,8 +220,8 @@ void Infeed::awaitBatch(Lock& lock, std::size_t reader, std::size_t readers) {
   wait_seconds_ += wait.seconds;
   const auto next = std::to_string(own(reader, readers).next);
   if (wait.was_interrupted)
-    throw FeedError("[infeed] got an interrupt (Ctrl-C) before batch " + next +
-                    ". Run the program again.");
+    throw FeedInterrupted("[infeed] got an interrupt (Ctrl-C) before batch " + next +
+                          ". Run the program again.");
   if (!wait.is_ready)
     throw FeedError("[infeed] needs a batch within " + textOf(timeout_seconds_) +
                     " s; got none after batch " + next +

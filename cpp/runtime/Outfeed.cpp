@@ -55,7 +55,7 @@ void Outfeed::begin(std::size_t writer, std::size_t writers) {
     std::erase_if(items_, [](const Item& item) { return item.missing > 0; });
     first_of_run_ = first_ + items_.size();
   }
-  own = {first_of_run_, run_, interrupts::count()};
+  own = {first_of_run_, run_, interrupts::number()};
   freed_.notify_all();
 }
 
@@ -92,8 +92,8 @@ void Outfeed::awaitRoom(Lock& lock, std::size_t writer, std::size_t writers,
   const auto next = std::to_string(own(writer, writers).next);
   if (has_room()) return;
   if (wait.was_interrupted)
-    throw FeedError("[outfeed] got an interrupt (Ctrl-C) where it had no room for result " + next +
-                    ". Run the program again.");
+    throw FeedInterrupted("[outfeed] got an interrupt (Ctrl-C) where it had no room for result " +
+                          next + ". Run the program again.");
   if (!wait.is_ready)
     throw FeedError("[outfeed] needs results to be taken within " + textOf(timeout_seconds_) +
                     " s while " + std::to_string(max_bytes_) + " bytes of them wait; got nobody. " +

@@ -43,6 +43,8 @@ class Session {
   virtual bool tellsContents() const { return false; }
   /// Set from any thread: the run in progress ends early where it can, and throws.
   virtual void cancel() = 0;
+  /// Between runs: forgets a cancellation that came when the last one had just ended.
+  virtual void forgetCancel() = 0;
 };
 
 /// Bytes of memory that a program takes on one device.

@@ -29,7 +29,7 @@ Wait awaitOrInterrupt(std::unique_lock<std::mutex>& lock, std::condition_variabl
   for (bool late = false; !late;) {
     wait.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     wait.is_ready = ready();
-    wait.was_interrupted = interrupts::count() != interrupts;
+    wait.was_interrupted = interrupts::count() > interrupts;
     if (wait.is_ready || wait.was_interrupted) break;
     late = timeout_seconds > 0 && wait.seconds > timeout_seconds;
     if (!late) changed.wait_for(lock, kGlance, ready);

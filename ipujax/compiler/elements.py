@@ -10,6 +10,12 @@ import numpy as np
 from ipujax.compiler.dtypes import numpy_type
 
 
+def first(array: np.ndarray) -> np.ndarray:
+    """The first element [1], or none [0]. `array.flat` ends at 32 dimensions."""
+    whole = np.atleast_1d(array)
+    return whole[(slice(0, 1),) * whole.ndim].reshape(-1)
+
+
 def elements(attribute: Any) -> np.ndarray:
     """The elements of a dense attribute; a splat has stride 0 in every dimension."""
     kind = attribute.type
@@ -21,7 +27,7 @@ def elements(attribute: Any) -> np.ndarray:
     except TypeError:
         array = _from_text(str(attribute), str(kind.element_type), shape)
     if array.size and not any(array.strides):
-        return np.broadcast_to(np.array(array.flat[0]), array.shape)
+        return np.broadcast_to(first(array).reshape(()).copy(), array.shape)
     # The buffer belongs to the MLIR context, which dies before the program does.
     return np.array(array)
 

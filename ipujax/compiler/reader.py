@@ -39,7 +39,7 @@ from ipujax.compiler.signature import (
     read_result_names,
 )
 from ipujax.compiler.sources import Sources
-from ipujax.errors import InvalidProgramError, UnsupportedOpError, too_deep
+from ipujax.errors import InvalidProgramError, RankError, UnsupportedOpError, too_deep
 
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
@@ -55,6 +55,9 @@ WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_gener
 #: A tuple of the program is a list of its elements.
 Environment = dict[Any, Any]
 Handler = Callable[[Any, Environment, Block], object]
+
+#: Of an array: NumPy's limit, since results go there.
+MAX_DIMENSIONS = 64
 
 #: Nested loops and branches; the engine's threads have stack for many times this number.
 MAX_REGIONS = 1000
@@ -134,7 +137,9 @@ class Reader:
 
     def _read_arguments(self, mlir_block: Any, env: Environment) -> list[Value]:
         for argument in mlir_block.arguments:
-            env[argument] = Value(*self._type(argument.type))
+            shape, dtype = self._type(argument.type)
+            _check_rank(f"argument {argument.arg_number}", shape)
+            env[argument] = Value(shape, dtype)
         return [env[argument] for argument in mlir_block.arguments]
 
     def _read_block(self, mlir_block: Any, env: Environment, block: Block) -> None:
@@ -157,6 +162,7 @@ class Reader:
         )
         for result in operation.results:
             shape, dtype = self._type(result.type)
+            _check_rank(name, shape, op.source.line)
             if dtype == "ui64" and name in WORD_PAIR_OPS and _is_state(result, operation):
                 shape, dtype = (*shape, 2), "ui32"
             env[result] = op.add_result(shape, dtype)
@@ -350,6 +356,15 @@ class Reader:
         if any(dim < 0 for dim in shape):
             raise NeedsRefinement(f"a value of type {mlir_type}", "")
         return tuple(shape), str(mlir_type.element_type)
+
+
+def _check_rank(name: str, shape: Shape, line: str = "") -> None:
+    if len(shape) > MAX_DIMENSIONS:
+        where = f"{name} (at {line})" if line else name
+        raise RankError(
+            f"[compile] needs arrays of at most {MAX_DIMENSIONS} dimensions; got {len(shape)} in "
+            f"{where}. Reshape them."
+        )
 
 
 def _is_state(result: Any, operation: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Block, Op, Value
 
 
@@ -48,7 +49,7 @@ class Structures:
         const = value.const
         assert const is not None
         if value.is_splat:
-            return const.flat[0].tobytes()
+            return first(const).tobytes()
         known = self._constants.get(id(const))
         if known is None:
             digest = blake2b(np.ascontiguousarray(const).tobytes()).digest()

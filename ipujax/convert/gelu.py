@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ipujax import nn
-from ipujax.compiler.elements import elements
+from ipujax.compiler.elements import elements, first
 from ipujax.convert.changes import Names
 from ipujax.convert.importer import Compute, ImportedOp, kind_of, name_of_op
 
@@ -175,7 +175,7 @@ def _scalar(operation: Any) -> float:
     const = np.asarray(elements(operation.attributes["value"]))
     if const.size != 1 and (const.size == 0 or any(const.strides)):
         raise _NotAFunction
-    return float(const.flat[0])
+    return float(first(const)[0])
 
 
 def _gelu(approximate: bool) -> Any:

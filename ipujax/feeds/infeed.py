@@ -39,7 +39,7 @@ class Infeed:
     When the data end, a program that wants another batch fails, unless its loop has
     `stop_at_end=True`. What the iterator raises becomes the program's error, once the batches
     before it are used. One that does not answer makes the program wait, up to `timeout` seconds.
-    Ctrl-C ends programs at their next batch. After an error the arrays that were passed to the
+    Ctrl-C ends programs half a second later. After an error the arrays that were passed to the
     program still exist unless they were donated, batches that it fetched are used up, and `restart`
     begins again.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.errors import ConfigError
+from ipujax.errors import CallbackError, ConfigError
 
 #: A table is filled in blocks of about so many bytes.
 BLOCK_BYTES = 1 << 24
@@ -58,6 +58,45 @@ def memory_of(rows: np.ndarray) -> mmap.mmap | None:
         base = base.base
     mapped = base.obj if isinstance(base, memoryview) else None
     return mapped if isinstance(mapped, mmap.mmap) else None
+
+
+def check_of(rows: np.ndarray) -> Callable[[], None]:
+    """A function that raises CallbackError once the rows' file is too short for them.
+
+    `np.memmap` of users is checked as well as what `new_rows` mapped.
+    """
+    base: Any = rows
+    begin = 0  #: of the memory, in the file
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            begin = base.offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        base = base.base
+    memory = base.obj if isinstance(base, memoryview) else base
+    if not isinstance(memory, mmap.mmap) or not _has_file(memory):
+        return lambda: None
+    from ipujax._poplar import _poplar  # ipujax can be imported without it
+
+    watched = _poplar.feeds.MappedMemory(memory)
+    needed = begin + rows.ctypes.data + rows.nbytes - np.frombuffer(memory, np.uint8).ctypes.data
+
+    def check() -> None:
+        size = memory.size()
+        if size >= needed and not watched.is_torn:
+            return
+        got = f"{size}" if size < needed else "fewer for a while"
+        raise CallbackError(
+            f"[HostEmbedding] needs all {needed} bytes of its file; got {got}. Restore the table "
+            "into another file."
+        )
+
+    return check
+
+
+def _has_file(memory: mmap.mmap) -> bool:
+    try:
+        return memory.size() >= 0
+    except OSError:  # it is anonymous
+        return False
 
 
 @contextmanager

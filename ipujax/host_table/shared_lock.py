@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 class SharedLock:
-    """Lookups of several replicas read at the same time; a change waits until they are done."""
+    """Lookups of several replicas read at the same time; a change waits until they are done.
 
-    def __init__(self) -> None:
+    Args:
+        check: called by each holder at its begin and at its end: it raises where what the lock
+            guards is lost.
+    """
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self.check = check
         self._free = threading.Condition()
         self._num_readers = 0
         self._is_written = False
@@ -22,7 +28,9 @@ class SharedLock:
             self._free.wait_for(lambda: not self._is_written)
             self._num_readers += 1
         try:
+            self.check()
             yield
+            self.check()
         finally:
             with self._free:
                 self._num_readers -= 1
@@ -35,7 +43,9 @@ class SharedLock:
             self._free.wait_for(lambda: not (self._is_written or self._num_readers))
             self._is_written = True
         try:
+            self.check()
             yield
+            self.check()
         finally:
             with self._free:
                 self._is_written = False

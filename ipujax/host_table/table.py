@@ -15,6 +15,7 @@ import numpy as np
 
 from ipujax.errors import CallbackError
 from ipujax.host_table.ahead import Ahead
+from ipujax.host_table.mapped import check_of
 from ipujax.host_table.sgd import Change, HostEmbeddingSGD, checked_rate, combine, subtract
 from ipujax.host_table.shared_lock import SharedLock
 from ipujax.host_table.undo import Before, History
@@ -68,7 +69,7 @@ class HostTable:
         self.rows = np.asarray(rows)  # of a memory-mapped file: its memory
         self.optimizer = optimizer
         self.ahead = Ahead()
-        self.lock = SharedLock()
+        self.lock = SharedLock(check_of(self.rows))
         self.version = 0
         self.num_updates = 0  #: of the rows, by the optimizer
         self.accumulated: list[tuple[slice, Change]] = []
@@ -98,7 +99,13 @@ class HostTable:
     def lookup_ahead(self, ids: np.ndarray, part: Part, clip: bool) -> None:
         """Begins to read the rows of a later lookup with the same ids."""
         flat = self._checked_ids("lookup_ahead", ids, clip).copy()
-        self.ahead.begin((part, flat.tobytes()), lambda: self._read(flat, part))
+        self.ahead.begin((part, flat.tobytes()), lambda: self._read_unlocked(flat, part))
+
+    def _read_unlocked(self, ids: np.ndarray, part: Part) -> np.ndarray:
+        self.lock.check()
+        rows = self._read(ids, part)
+        self.lock.check()
+        return rows
 
     def _read(self, ids: np.ndarray, part: Part) -> np.ndarray:
         begin, end = part.rows(len(self.rows))

@@ -17,6 +17,30 @@ def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) 
     xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
 
 
+def outlive_views(keep_client: Callable[[Any], None], retire_clients: Callable[[], None]) -> None:
+    """Keeps the platform's clients while NumPy views their arrays.
+
+    A view of jaxlib's reads its client when it ends, also after JAX has cleared its backends, as it
+    does when Python exits. On JAX's own CPU backend it does not.
+    """
+    from jax._src import xla_bridge
+
+    init_backend, clear_backends = xla_bridge._init_backend, xla_bridge._clear_backends
+
+    def init(platform: str) -> Any:
+        client = init_backend(platform)
+        if platform == PLATFORM:
+            keep_client(client)
+        return client
+
+    def clear() -> None:
+        clear_backends()
+        retire_clients()
+
+    xla_bridge._init_backend = init
+    xla_bridge._clear_backends = clear
+
+
 def register_refusal(error: Exception) -> None:
     """Makes JAX raise `error` where it would create the platform's client."""
     from jax._src import xla_bridge

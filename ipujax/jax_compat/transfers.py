@@ -36,7 +36,7 @@ def lower_device_put() -> None:
 
 
 def put_arrays(arrays: Sequence[np.ndarray], shardings: Sequence[Any]) -> list[jax.Array]:
-    """`jax.device_put` of NumPy arrays, as they are, that do not change from now on.
+    """`jax.device_put` of NumPy arrays, as they are.
 
     On one device's default memory an array takes it a hundredth of a millisecond instead of a
     tenth, and a model has hundreds.

@@ -238,19 +238,23 @@ def test_ctrl_c_ends_a_program_that_fetches_or_waits(delay):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
+    result = run(jnp.float32(0))
     try:
-        run(jnp.float32(0)).block_until_ready()
-        time.sleep(5)
-    except (KeyboardInterrupt, jax.errors.JaxRuntimeError) as error:
-        print(type(error).__name__, error.__context__)
+        try:
+            result.block_until_ready()
+            time.sleep(5)
+        except Exception as error:
+            print("first", error)
+    except KeyboardInterrupt as error:
+        print("KeyboardInterrupt", error.__context__)
     try:
-        jax.effects_barrier()  # or Python's end, which closes feeds, may be sooner
+        result.block_until_ready()
     except jax.errors.JaxRuntimeError as error:
         print(error)
         """
     )
-    assert "got an interrupt (Ctrl-C)" in result.stdout + result.stderr, result
-    assert "KeyboardInterrupt" in result.stdout + result.stderr, result
+    assert result.stdout.startswith("KeyboardInterrupt None\nCANCELLED: "), result
+    assert "got an interrupt (Ctrl-C)" in result.stdout, result
 
 
 def test_python_ends_while_a_program_waits():

@@ -71,6 +71,75 @@ print(np.asarray(old).tolist())
     assert "[1.0, 2.0, 3.0, 4.0]" in run(code)
 
 
+#: What a process may still have when Python ends, or JAX has let go of its clients.
+HELD = {
+    "a view": "held = np.asarray(add_one(x))",
+    "a view of one of many": "for _ in range(5): held = np.asarray(add_one(big))",
+    "a view in a cycle": "held = [np.asarray(add_one(x))]; held.append(held)",
+    "a capsule": "held = add_one(x).__dlpack__()",
+    "what took a capsule": "held = np.from_dlpack(add_one(x))",
+    "a traceback": """
+def fail():
+    y = add_one(big); view = np.asarray(y)
+    raise ValueError
+try: fail()
+except ValueError as error: held = error
+""",
+    "a thread": """
+import threading
+def work():
+    array = add_one(big); view = np.asarray(array)
+    time.sleep(1000)
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+""",
+    "a view made later": """
+old = add_one(x)
+jax.extend.backend.clear_backends()
+held = np.asarray(old)
+del old; gc.collect()
+""",
+    "an array made later": """
+d = jax.devices()[0]
+jax.extend.backend.clear_backends()
+held = np.asarray(jax.device_put(big, d))
+del d; gc.collect()
+""",
+}
+
+
+@pytest.mark.parametrize("clears", [False, True], ids=["exit", "clear_backends"])
+@pytest.mark.parametrize("what", HELD)
+def test_what_outlives_the_client(run, what: str, clears: bool):
+    code = "import gc, jax.extend\nbig = np.ones(20000, np.float32)\n" + HELD[what]
+    if clears:
+        code += "\njax.extend.backend.clear_backends(); gc.collect()"
+        code += "\nassert add_one(jnp.ones(3)).tolist() == [2, 2, 2]; gc.collect()"
+    # What is freed is filled, so that nobody reads from there what was.
+    assert "end" in run(code + "\nprint('end')", MALLOC_PERTURB_="165")
+
+
+def test_clients_with_views_go_with_the_views(run):
+    code = """
+import gc, os, weakref, jax.extend
+held, clients = [], []
+for _ in range(12):
+    held = held[-1:] + [np.asarray(add_one(jnp.arange(4.0)))]
+    clients.append(weakref.ref(jax.devices()[0].client))
+    jax.extend.backend.clear_backends()
+    gc.collect()
+print(sum(client() is not None for client in clients), len(os.listdir("/proc/self/task")) < 40)
+del held
+for _ in range(5):
+    add_one(x); gc.collect()
+print(sum(client() is not None for client in clients))
+"""
+    alive, few_threads, left = run(code).split()
+    assert int(alive) <= 3
+    assert few_threads == "True"
+    assert int(left) <= 1  # the newest may still be JAX's
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
 def test_a_fork_does_not_break_the_parent(run):
     code = """

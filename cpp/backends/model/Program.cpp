@@ -59,6 +59,7 @@ class Session final : public runtime::Session {
     last_run_->note(session_.tripMeans());
   }
   void cancel() override { session_.cancel(); }
+  void forgetCancel() override { session_.forgetCancel(); }
 
  private:
   engine::Session session_;

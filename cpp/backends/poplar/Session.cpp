@@ -290,7 +290,8 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   } catch (...) {
     error = std::current_exception();
   }
-  cancelled_.store(false);
+  if (cancelled_.exchange(false) && !error)
+    error = std::make_exception_ptr(std::runtime_error("[ipu execute] was cancelled."));
   if (error_) error = std::exchange(error_, nullptr);  // what a callback threw came first
   if (!error) return kept_.remember(replicas);
   kept_.forget();

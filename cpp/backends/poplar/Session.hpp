@@ -27,6 +27,7 @@ class Session final : public runtime::Session {
     cancelled_.store(true);
     engine_.stop();
   }
+  void forgetCancel() override { cancelled_.store(false); }
 
  private:
   void connectStreams();

@@ -100,10 +100,11 @@ StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const std::int64_t
 
 StridedCopy::StridedCopy(std::size_t element_bytes, std::span<const CopyDim> dims)
     : element_(static_cast<std::int64_t>(element_bytes)), bytes_(element_) {
-  if (!std::has_single_bit(element_bytes) || element_bytes > 8 || dims.size() > kMaxCopyRank) {
-    throw poplar_error("[engine.copy] needs elements of 1, 2, 4 or 8 bytes, rank at most 32; got " +
-                       std::to_string(element_bytes) + " bytes, rank " +
-                       std::to_string(dims.size()) + ".");
+  if (!std::has_single_bit(element_bytes) || element_bytes > 8 || dims.size() > kMostRank) {
+    throw poplar_error("[engine.copy] needs elements of 1, 2, 4 or 8 bytes and at most " +
+                       std::to_string(kMostRank) + " dimensions; got " +
+                       std::to_string(element_bytes) + " bytes and " + std::to_string(dims.size()) +
+                       " dimensions.");
   }
   for (const CopyDim& dim : dims) bytes_ *= dim.n;
   if (bytes_ == 0) return;
@@ -201,7 +202,7 @@ void StridedCopy::run(ThreadPool& pool, const std::byte* src, std::byte* dst) co
   const std::int64_t bytes_each = std::max<std::int64_t>(1, bytes_ / dims_[split].n);
   const std::int64_t grain = std::max<std::int64_t>(1, kParallelBytes / 2 / bytes_each);
   pool.parallelFor(dims_[split].n, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::array<CopyDim, kMaxCopyRank + 2> dims;
+    std::array<CopyDim, kMostRank + 2> dims;
     std::copy(dims_.begin(), dims_.end(), dims.begin());
     dims[split].n = end - begin;
     runDims(src + src_offset_ + begin * dims[split].src,

@@ -5,12 +5,11 @@
 #include <vector>
 
 #include "engine/Cost.hpp"
+#include "engine/Rank.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 namespace ipujax::engine {
-
-constexpr std::size_t kMaxCopyRank = 32;
 
 /// One dimension of a copy: extent and byte strides on both sides.
 struct CopyDim {
@@ -24,13 +23,13 @@ struct CopyDim {
 std::vector<CopyDim> orderedAndMerged(std::span<const CopyDim> dims);
 
 /// Calls fn(source offset, destination offset), in bytes, for each index of `dims`, the last
-/// fastest. At most kMaxCopyRank dimensions, none of extent 0.
+/// fastest. At most kMostRank dimensions, none of extent 0.
 template <class F>
 void forEachOffset(std::span<const CopyDim> dims, const F& fn) {
   std::int64_t src = 0;
   std::int64_t dst = 0;
   if (dims.empty()) return fn(src, dst);
-  std::int64_t index[kMaxCopyRank];
+  std::int64_t index[kMostRank];
   for (std::size_t d = 0; d < dims.size(); ++d) index[d] = 0;
   for (;;) {
     fn(src, dst);

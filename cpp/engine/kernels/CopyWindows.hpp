@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/Rank.hpp"
 #include "engine/Step.hpp"
 #include "engine/verify/StepCheck.hpp"
 
@@ -35,8 +36,6 @@ inline Outside outsideOf(const Attributes& attributes) {
 ///   "clamp"    what happens to windows that do not lie inside: see Outside
 class Windows {
  public:
-  static constexpr std::size_t kMaxRank = 32;
-
   /// Of a step that `check` let pass.
   Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
           const Attributes& attributes);
@@ -162,7 +161,7 @@ class Windows {
   void walk(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
     if (begin >= end || never_) return;
     const std::size_t rank = batch_.size();
-    std::array<std::int64_t, kMaxRank> at;
+    std::array<std::int64_t, kMostRank> at;
     std::int64_t large = 0;
     std::int64_t small = 0;
     std::int64_t rest = begin;

@@ -5,6 +5,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/Window.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -99,7 +100,7 @@ void PoolGradient::plane(std::span<std::byte* const> p, std::int64_t index, floa
   };
   std::fill_n(sums, plane_elements_, 0.0f);
   const bool max = type_ == PoolingType::MAX;
-  std::int64_t at[32] = {};
+  std::int64_t at[kMostRank] = {};
   for (std::int64_t o = 0; o < outputs_; ++o) {
     std::int64_t gradient = base(gradient_outer_);
     std::int64_t pooled = base(pooled_outer_);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/Rank.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/kernels/ReduceKernels.hpp"
 
@@ -32,9 +33,8 @@ class Odometer {
   std::int64_t out = 0;
 
  private:
-  static constexpr int kMaxRank = 32;
   std::span<const LoopDim> dims_;
-  std::int64_t index_[kMaxRank];  ///< as many as there are loops
+  std::int64_t index_[kMostRank];  ///< as many as there are loops
 };
 
 /// Merges loops that are one run and orders them by falling input stride; strides of the input

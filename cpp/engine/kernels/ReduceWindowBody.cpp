@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceBody.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
@@ -128,7 +129,7 @@ void BodyWindow::directBlock(std::span<std::byte* const> p, std::int64_t begin,
     }
   }
   for (std::size_t i = 0; i < k_; ++i) simd::fill(turns.now()[i], p[2 * k_ + i], body_.bytes(i), n);
-  std::int64_t tap[32] = {};
+  std::int64_t tap[kMostRank] = {};
   for (std::int64_t t = 0; t < volume_; ++t) {
     bool valid[kLanes];
     gatherTap(p, tap, index, n, values.now(), valid);

@@ -3,6 +3,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/ReduceLoops.hpp"
 #include "engine/kernels/Window.hpp"
@@ -147,7 +148,7 @@ void NamedWindow::run(RunContext& context, std::span<std::byte* const> p) const 
   const std::int64_t length = dims_[vector_].m;
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / (length * volume_));
   context.pool.parallelFor(outputs_ / length, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t index[32] = {};
+    std::int64_t index[kMostRank] = {};
     std::int64_t row = begin;
     for (std::size_t d = dims_.size(); d-- > 0;) {
       if (d == vector_) continue;

@@ -4,6 +4,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/Workspace.hpp"
 #include "engine/kernels/SelectAndScatterLoops.hpp"
 #include "engine/kernels/Window.hpp"
@@ -114,7 +115,7 @@ void Scatterer::runLanes(std::span<std::byte* const> p, std::int64_t begin, std:
 /// the window, in order.
 template <class F>
 void Scatterer::forEachWindow(const F& f) const {
-  std::int64_t index[32] = {};
+  std::int64_t index[kMostRank] = {};
   const std::size_t rank = windows_.size();
   for (std::int64_t w = 0; w < num_windows_; ++w) {
     std::int64_t source = 0;

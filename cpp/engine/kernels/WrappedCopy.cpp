@@ -54,7 +54,7 @@ void WrappedCopyKernel::check(const StepCheck& step) {
 
 void WrappedCopyKernel::run(RunContext& context, std::span<std::byte* const> pointers) const {
   if (whole_.bytes() == 0) return;
-  std::array<std::int64_t, Windows::kMaxRank> starts;
+  std::array<std::int64_t, kMostRank> starts;
   std::byte* at = pointers[0];
   bool inside = true;
   for (std::size_t i = 0; i < sliced_.size(); ++i) {

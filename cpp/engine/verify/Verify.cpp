@@ -10,6 +10,7 @@
 
 #include "engine/FloatTraps.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/kernels/Turn.hpp"
 #include "engine/verify/StepCheck.hpp"
 #include "runtime/SignatureBytes.hpp"
@@ -21,7 +22,6 @@ namespace {
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr std::int64_t kMostStride = std::int64_t{1} << 46;
 constexpr std::int64_t kMostVolume = std::int64_t{1} << 31;
-constexpr std::size_t kMostRank = 32;
 constexpr std::size_t kMostOperands = 1 << 16;
 /// Nodes between the root and a leaf: walks recurse so deep.
 constexpr std::uint32_t kMostDepth = 4000;

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir.program import Op, Value, constant, splat, splat_of
 from ipujax.compiler.ir.traits import traits_of
 
@@ -85,7 +86,7 @@ def fold_elementwise(op: Op) -> list[Value] | None:
     if result.num_elements == 0 or not (all_splat or result.num_elements <= MAX_ELEMENTS):
         return None
     if all_splat:
-        arrays = [array.flat[0:1].reshape(()) for array in arrays if array is not None]
+        arrays = [first(array).reshape(()) for array in arrays if array is not None]
     with np.errstate(all="ignore"):
         folded = _compute(op, arrays)  # type: ignore[arg-type]
     if folded is None:

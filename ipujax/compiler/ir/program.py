@@ -16,6 +16,7 @@ import numpy as np
 
 from ipujax import placement
 from ipujax.compiler.dtypes import DTYPES, TOKEN
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.ir.traits import CALL_TRAITS, TRAITS, UNKNOWN, Traits
 from ipujax.config import CompileConfig
@@ -241,7 +242,7 @@ def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
 def converted(value: Value, dtype: str, convert: Callable[[np.ndarray], np.ndarray]) -> Value:
     """The constant with other elements, of the dtype's numpy type; a splat stays one."""
     assert value.const is not None, value
-    const = value.const.flat[0:1].reshape(()) if value.is_splat else value.const
+    const = first(value.const).reshape(()) if value.is_splat else value.const
     return Value(value.shape, dtype, const=np.broadcast_to(convert(const), value.shape))
 
 
@@ -252,7 +253,7 @@ def number(scalar: float, shape: Shape, dtype: str) -> Value:
 
 def splat_of(value: Value) -> Any:
     """The one number that all elements of a constant are; None for other values."""
-    return value.const.flat[0] if value.is_splat and value.const is not None else None
+    return first(value.const)[0] if value.is_splat and value.const is not None else None
 
 
 def number_of(value: Value) -> Any:

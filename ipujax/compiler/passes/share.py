@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Block, Op, Program, Rewriter, Value
 
 
@@ -39,7 +40,7 @@ class _Sharer(Rewriter):
         if const is None:
             return self.replaced.get(value, value)
         if value.is_splat and const.size:
-            key: Any = (value.dtype, value.shape, const.flat[0].tobytes())
+            key: Any = (value.dtype, value.shape, first(const).tobytes())
         elif const.size <= 64:
             key = (value.dtype, value.shape, const.tobytes())
         else:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Block, Op, Shape, Source, Value
 from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules import poplar as ipu
@@ -141,7 +142,7 @@ class Builder:
             raise AssertionError(f"{value!r} has no tensor yet")
         row = DTYPES[value.dtype]
         one = value.is_splat and const.size > 0
-        array = const.flat[0:1] if one else const
+        array = first(const) if one else const
         array = np.ascontiguousarray(array.astype(row.held_numpy, copy=False))
         shape: Shape = (1,) if one else value.shape
         data = array.tobytes()

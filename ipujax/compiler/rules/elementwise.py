@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Block, Op, Shape, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
@@ -62,7 +63,7 @@ def poplar_type(dtype: str) -> ipu.Type:
 def typed_constant(value: Value) -> ipu.Expr:
     """A splat constant as an expression of its own type."""
     assert value.const is not None
-    scalar = value.const.flat[0]
+    scalar = first(value.const)[0]
     plain = float(scalar) if DTYPES[value.dtype].kind == "f" else int(scalar)
     return ipu.popops.expr.Const(poplar_type(value.dtype), plain)
 

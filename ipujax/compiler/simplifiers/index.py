@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Op, Shape, Value, Writer, combiner_of, splat
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
@@ -25,7 +26,7 @@ def _reduce(w: Writer, op: Op) -> list[Value] | None:
     operand, result = op.operands[0], op.results[0]
     if operand.is_splat and name in ("and", "or", "maximum", "minimum"):
         assert operand.const is not None
-        return [splat(operand.const.flat[0:1], result.shape, operand.dtype)]
+        return [splat(first(operand.const), result.shape, operand.dtype)]
     if all(operand.shape[dim] == 1 for dim in op.attrs["dimensions"]):
         return [w.reshape(operand, result.shape)]
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ipujax.compiler.dtypes import DTYPES
+from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Op, Shape, Value, Writer, constant, splat
 from ipujax.compiler.ir.rewriter import Rule
 
@@ -26,7 +27,7 @@ def _reshaped(value: Value, shape: Shape) -> Value | None:
         return value
     if value.const is not None:
         if value.is_splat:
-            return splat(value.const.flat[0:1], shape, value.dtype)
+            return splat(first(value.const), shape, value.dtype)
         return constant(value.const.reshape(shape), value.dtype)
     if value.op is not None and value.op.name == "reshape" and value.op.operands[0].shape == shape:
         return value.op.operands[0]
@@ -46,7 +47,7 @@ def _broadcast_in_dim(w: Writer, op: Op) -> list[Value] | None:
     dims = op.attrs["broadcast_dimensions"]
     if operand.const is not None:
         if operand.is_splat:
-            return [splat(operand.const.flat[0:1], result.shape, result.dtype)]
+            return [splat(first(operand.const), result.shape, result.dtype)]
         if result.num_elements <= MAX_FOLDED_ELEMENTS:
             return [constant(_broadcast_array(operand.const, dims, result.shape), result.dtype)]
     if operand.shape == result.shape and dims == tuple(range(len(dims))):
