@@ -46,7 +46,7 @@ def all_gather(localiser: Localiser, operation: Any) -> None:
     sharding, shape = operation.attributes["out_sharding"], localiser.shape(value)
     joined = localiser.shardings.layout(sharding, shape, localiser.manual)
     layout = localiser.layout(value)
-    if layout is not None and layout.unreduced:
+    if layout is not None and layout.unreduced and (joined is None or joined.mesh is layout.mesh):
         dims = dims_of(joined, len(shape))
         joined = layout_of(layout.mesh, dims, layout.unreduced, layout.kind)
     localiser.rename(operation, [localiser.take_as(value, joined)])
