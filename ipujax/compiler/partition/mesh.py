@@ -90,7 +90,7 @@ class Mesh:
 
     def groups(self, axes: SubAxes) -> np.ndarray:
         """Devices that differ in `axes` only; one group a row, in the order of their numbers."""
-        others = self._other_axes(axes)
+        others = self.other_axes(axes)
         order = np.lexsort((self.values(axes), self.values(others)))
         return order.reshape(-1, count(axes))
 
@@ -99,7 +99,8 @@ class Mesh:
         known = set(axes)
         return tuple(d for d in self.all_sub_axes() if d in known)
 
-    def _other_axes(self, axes: Sequence[SubAxis]) -> SubAxes:
+    def other_axes(self, axes: Sequence[SubAxis]) -> SubAxes:
+        """The axes that are not among these, in the order of positions."""
         return tuple(d for d in self.all_sub_axes() if d not in axes)
 
 
@@ -141,7 +142,7 @@ class Layout(NamedTuple):
             the devices, and whether there is a dimension for copies, and for parts.
         """
         used = (*self.sub_axes(), *self.unreduced)
-        others = tuple(d for d in self.mesh.all_sub_axes() if d not in used)
+        others = self.mesh.other_axes(used)
         order = np.argsort(self.mesh.values((*used, *others)))
         parts, copies = count(self.unreduced), count(others)
         shape = [*self.counts(), *(size for size in (parts, copies) if size > 1)]
