@@ -143,7 +143,7 @@ RESHARDS = (
 )
 
 
-@pytest.mark.parametrize(("source", "target", "moves"), RESHARDS, ids=str)
+@pytest.mark.parametrize(("source", "target", "moves"), RESHARDS, ids=range(len(RESHARDS)))
 def test_reshards(source: P, target: P, moves: list[str]):
     x = parts(A, source)
 
