@@ -7,7 +7,19 @@ import typing
 
 import typing_extensions
 
-__all__: list[str] = ["Infeed", "Outfeed", "call_port", "remove_port", "watch_interrupts"]
+__all__: list[str] = [
+    "Infeed",
+    "MappedMemory",
+    "Outfeed",
+    "call_port",
+    "remove_port",
+    "watch_interrupts",
+]
+
+class MappedMemory:
+    def __init__(self, memory: typing_extensions.Buffer) -> None: ...
+    @property
+    def is_torn(self) -> bool: ...
 
 class Infeed:
     def __init__(
