@@ -99,8 +99,3 @@ void ArraysInUse::release() {
     entries_.pop_front();
   }
 }
-
-py::array_t<std::uint8_t> alignedBytes(std::size_t size) {
-  const Owned memory = allocate(size);
-  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(size), memory.data, memory.owner);
-}

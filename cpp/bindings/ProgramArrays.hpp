@@ -52,6 +52,3 @@ class ArraysInUse {
   };
   std::deque<Entry> entries_;
 };
-
-/// Bytes that begin at a multiple of 64, for arrays that are used where they are.
-pybind11::array_t<std::uint8_t> alignedBytes(std::size_t size);

@@ -63,15 +63,9 @@ py::typing::List<py::typing::List<py::bytearray>> take(Outfeed& feed) {
   return items;
 }
 
-}  // namespace
-
-// Feeds: what programs fetch from the host and hand out to it while they run, without the GIL.
-void bindFeeds(py::module_& m) {
-  auto feeds = m.def_submodule("feeds");
-  const auto free = py::call_guard<py::gil_scoped_release>();
-  feeds.def("watch_interrupts", &ipujax::runtime::interrupts::watch);
+void bindMappedMemory(py::module_& m) {
   using ipujax::runtime::MappedMemory;
-  py::class_<MappedMemory>(feeds, "MappedMemory")  // lives no longer than the buffer's memory
+  py::class_<MappedMemory>(m, "MappedMemory")  // lives no longer than the buffer's memory
       .def(py::init([](const py::buffer& memory) {
              const auto info = memory.request();
              return std::make_unique<MappedMemory>(
@@ -79,6 +73,16 @@ void bindFeeds(py::module_& m) {
            }),
            "memory"_a)
       .def_property_readonly("is_torn", &MappedMemory::isTorn);
+}
+
+}  // namespace
+
+// Feeds: what programs fetch from the host and hand out to it while they run, without the GIL.
+void bindFeeds(py::module_& m) {
+  auto feeds = m.def_submodule("feeds");
+  const auto free = py::call_guard<py::gil_scoped_release>();
+  feeds.def("watch_interrupts", &ipujax::runtime::interrupts::watch);
+  bindMappedMemory(feeds);
   feeds.def("remove_port", &ports::remove, "id"_a);
   feeds.def("call_port", &callPort, "id"_a, "arguments"_a, "result_bytes"_a);
   using Call = Infeed::Call;

@@ -58,7 +58,6 @@ void bindArrays(py::module_& m) {
       .def("is_done", [](const Run& run) { return run.run->isDone(); })
       .def("wait", &Run::wait, "timeout_us"_a)
       .def_readonly("outputs", &Run::outputs);
-  m.def("aligned_bytes", &alignedBytes, "size"_a);
 }
 
 void bindSession(py::module_& m) {

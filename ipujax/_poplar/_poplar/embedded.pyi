@@ -6,7 +6,6 @@ import collections.abc
 import typing
 
 import numpy
-import numpy.typing
 
 __all__: list[str] = [
     "Batcher",
@@ -15,7 +14,6 @@ __all__: list[str] = [
     "ProgramArrays",
     "Run",
     "Session",
-    "aligned_bytes",
     "clear_faults",
     "inject_fault",
     "program_shardings",
@@ -90,7 +88,6 @@ class NewFile:
     def fileno(self) -> int: ...
     def keep(self, path: str) -> None: ...
 
-def aligned_bytes(size: typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint8]: ...
 def clear_faults() -> None: ...
 def inject_fault(kind: str, at_run: typing.SupportsIndex, program: str) -> None: ...
 def program_shardings(sealed: bytes) -> tuple[list[bytes], list[bytes]]: ...
