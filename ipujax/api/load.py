@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,10 @@ class Loaded:
         is_array = isinstance(value, jax.Array)
         if not is_array or value.shape != leaf.shape or value.dtype != leaf.numpy_dtype:
             value = checked(leaf, value)
-        return jax.device_put(value, self._shardings[leaf.slot])
+        # JAX would narrow 64-bit arrays where it has 32 bits by default; the program does not.
+        is_narrowed = jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
+        with jax.enable_x64(True) if is_narrowed else nullcontext():
+            return jax.device_put(value, self._shardings[leaf.slot])
 
     def __repr__(self) -> str:
         return f"<loaded {self.description}>"
