@@ -93,7 +93,7 @@ cpp: $(SETUP) ## build the C++ tests (pytest runs them)
 changes: build ## make each change of docs/add-an-op.md in a copy of the tree, build and run it
 	$(PYTEST) -m "rebuild or not rebuild" tests/docs/test_add_an_op.py tests/changes
 
-fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, meshes, pipelines, functions, training, dtypes
+fuzz: build ## test COUNT random programs from SEED; KIND=programs (default), gradients, ops, sharded, meshes, pipelines, composed, functions, training, dtypes
 	$(PY) -m tests.fuzz --kind $(or $(KIND),programs) --count $(or $(COUNT),10000) --seed $(or $(SEED),0)
 
 sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 200), in random shapes and modes

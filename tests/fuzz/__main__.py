@@ -2,7 +2,7 @@
 
 Kinds: `programs` as people write them, their `gradients`, programs of single `ops` with error
 bounds, `sharded` ones over several devices, those over `meshes` with explicit and automatic axes,
-`pipelines` over several IPUs, calls of the
+`pipelines` over several IPUs, `composed` transforms of ipujax and of JAX, calls of the
 `library`, which is `ipu.nn` and `ipu.ops` (`--each 200`: of each function), of all `functions` of
 JAX's namespaces with their derivatives, `training`: networks of flax, optimizers of optax, and
 `dtypes`: calls of all these functions with every dtype, and with empty dimensions.
@@ -89,7 +89,7 @@ def _print(outcome: dict) -> None:
 def _show(options: argparse.Namespace) -> int:
     """In a process that has the environment of the seed's chunk."""
     first = options.seed + (options.show - options.seed) // options.size * options.size
-    own = {"pipelines": "pipelines", "library": "library", "meshes": "meshes"}
+    own = {kind: kind for kind in ("pipelines", "composed", "library", "meshes")}
     own |= {"functions": "functions", "training": "functions", "dtypes": "functions"}
     module = own.get(options.kind, "programs")
     command = [sys.executable, "-m", f"tests.fuzz.{module}.show", options.kind, options.how]

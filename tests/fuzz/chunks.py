@@ -21,8 +21,8 @@ TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
 INTERPRETED = 5
 KINDS = (
-    *("programs", "gradients", "ops", "sharded", "meshes"),
-    *("pipelines", "library", "functions", "training", "dtypes"),
+    *("programs", "gradients", "ops", "sharded", "meshes", "pipelines", "composed"),
+    *("library", "functions", "training", "dtypes"),
 )
 
 Check = Callable[[int], dict]
@@ -71,6 +71,15 @@ def _pipelines(how: str) -> Check:
 
     from tests.fuzz.pipelines.compare import compared
     from tests.fuzz.pipelines.spec import from_seed
+
+    return lambda seed: asdict(compared(from_seed(seed)))
+
+
+def _composed(how: str) -> Check:
+    from dataclasses import asdict
+
+    from tests.fuzz.composed.compare import compared
+    from tests.fuzz.composed.spec import from_seed
 
     return lambda seed: asdict(compared(from_seed(seed)))
 
@@ -141,6 +150,7 @@ MAKERS = {
     "sharded": _sharded,
     "meshes": _meshes,
     "pipelines": _pipelines,
+    "composed": _composed,
     "library": _library,
     "functions": _functions,
     "training": _training,
@@ -248,8 +258,10 @@ def environment(first: int, kind: str = "programs") -> dict[str, str]:
     quiet["JAX_IPU_IPUS_PER_DEVICE"] = "8"
     if kind == "meshes":
         quiet |= {"JAX_IPU_IPUS_PER_DEVICE": "1", "JAX_NUM_CPU_DEVICES": "8"}
-    if kind == "library":
+    if kind in ("library", "composed"):
         quiet |= {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_IPUS_PER_DEVICE": "2"}
+    if kind == "composed":
+        quiet |= {"JAX_IPU_MODEL_NUM_TILES": "16", "JAX_NUM_CPU_DEVICES": "2"}
     if kind == "dtypes":
         quiet |= {"JAX_IPU_DEVICE_COUNT": "1", "JAX_IPU_IPUS_PER_DEVICE": "1"}
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}
