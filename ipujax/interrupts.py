@@ -1,7 +1,7 @@
 """Ctrl-C while a program runs.
 
-Python's handler only notes it, and raises once the main thread is in Python again. The plugin cancels
-programs a little later, also those that the main thread waits for outside of Python.
+Python's handler only notes it, and raises once the main thread is in Python again. The plugin
+cancels programs a little later, also those that the main thread waits for outside of Python.
 """
 
 from __future__ import annotations
