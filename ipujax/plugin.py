@@ -92,6 +92,7 @@ def _register() -> None:
     jax_compat.follow_transfer_guard(_poplar.guard_transfers)
     jax_compat.lower_linalg_as_on_cpu()
     jax_compat.keep_erfc()
+    jax_compat.lower_complex_functions()
     jax_compat.lower_named_platforms_only()
     jax_compat.lower_checks()
     jax_compat.lower_custom_partitioning()

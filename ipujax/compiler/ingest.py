@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipujax import config, jax_compat
-from ipujax.compiler.composites import SCAN, turn_scans
+from ipujax.compiler.composites import SCAN, rewrite_composites
 from ipujax.compiler.engine_options import with_engine_options
 from ipujax.errors import InvalidProgramError
 from ipujax.types import PlatformConfig
@@ -48,8 +48,8 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
             f"[ingest] needs a StableHLO portable artifact; got {len(code)} bytes that are not: "
             f"{error}. Pass the output of jax.jit or jax.export."
         ) from error
-    if SCAN.encode() in code:
-        turn_scans(module)
+    if any(name.encode() in code for name in (SCAN, jax_compat.COMPLEX_PREFIX)):
+        rewrite_composites(module)
     num_replicas = num_partitions = 1
     overrides: dict[str, object] = {}
     if options:
