@@ -96,6 +96,7 @@ def _register() -> None:
     jax_compat.lower_linalg_as_on_cpu()
     jax_compat.keep_erfc()
     jax_compat.lower_narrow_special_functions()
+    jax_compat.lower_complex_functions()
     jax_compat.lower_named_platforms_only()
     jax_compat.lower_pallas_interpreted()
     jax_compat.lower_checks()

@@ -26,7 +26,7 @@ std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Part
                                     const Parts& upper, const Parts& b, bool perturb,
                                     Sequence& prog, const DebugContext& debugContext) {
   const std::string where = "popx::tridiagonalSolve";
-  const auto right = batch::rightSideOf(where, {lower, diagonal, upper}, b, perturb);
+  const auto right = batch::rightSideOf(where, {lower, diagonal, upper}, b);
   native::Attributes attributes;
   attributes.set("perturb", std::int64_t{perturb});
   return batch::emit(

@@ -20,7 +20,7 @@ Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
 
 /// X of each tridiagonal system with partial pivoting: lower, diagonal and upper [..., n] (the
 /// first of lower and the last of upper are not used), B [..., n, m]. `perturb` raises tiny pivots
-/// so that X stays finite (real numbers only). Beside X a status [...]: 0, or where U is singular.
+/// so that X stays finite. Beside X a status [...]: 0, or where U is singular.
 std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Parts& diagonal,
                                     const Parts& upper, const Parts& b, bool perturb,
                                     Sequence& prog, const DebugContext& debugContext = {});

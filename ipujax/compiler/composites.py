@@ -19,14 +19,18 @@ from ipujax.compiler.ir.traits import TRAITS
 from ipujax.compiler.modules import ops_named
 from ipujax.compiler.sources import Sources
 from ipujax.errors import UnsupportedOpError
+from ipujax.jax_compat import COMPLEX_PREFIX
 
 COMPOSITE = "stablehlo.composite"
 PREFIX = "chlo."
 SCAN = "chlo.scan"
+_OWN = frozenset({"name", "decomposition", "version", "composite_attributes"})
 
 #: Ops of CHLO that their decompositions define. tests/compiler/test_chlo.py checks each.
 DECOMPOSED = frozenset({"chlo.mulhi", "chlo.ragged_dot", SCAN})
 
+#: Ops of CHLO that have rules for complex numbers, as formulas of passes/complex.py.
+_COMPLEX = frozenset({"chlo.cosh", "chlo.sinh"})
 _WIDE = ("f64>", "i64>")
 
 
@@ -36,7 +40,7 @@ def name_of(operation: Any) -> str:
 
 
 def is_op(operation: Any, has_rule: Callable[[str], bool]) -> bool:
-    """Whether the composite is an op with a rule: complex numbers and 64 bits in top_k have none.
+    """Whether the composite is an op with a rule: 64 bits in top_k and most complex ops have none.
 
     Names without CHLO's prefix are the user's own.
 
@@ -50,19 +54,38 @@ def is_op(operation: Any, has_rule: Callable[[str], bool]) -> bool:
         line = Sources().of(operation).line
         raise UnsupportedOpError([(name, "it is newer than the ops of CHLO known here", line)])
     types = [str(value.type) for value in operation.operands]
-    if any("complex<" in text for text in types):
+    if any("complex<" in text for text in types) and name not in _COMPLEX:
         return False
     is_wide = name == "chlo.top_k" and any(text.endswith(_WIDE) for text in types)
     return has_rule(name) and not is_wide
 
 
-def turn_scans(module: Any) -> None:
-    """Makes scans from the end scans of reversed arrays, in place."""
+def rewrite_composites(module: Any) -> None:
+    """Turns scans from the end round, and puts ops in the place of what stands for them."""
     with module.context:
         for operation in ops_named(module.operation, COMPOSITE):
-            if name_of(operation) == SCAN:
+            name = name_of(operation)
+            if name == SCAN:
                 given = operation.attributes["composite_attributes"]
                 _turn(operation, {item.name: item.attr for item in given})
+            elif name.startswith(COMPLEX_PREFIX):
+                _restore(operation, name.removeprefix(COMPLEX_PREFIX))
+
+
+def _restore(composite: Any, name: str) -> None:
+    """Puts the op in the composite's place, with what is said about it: scopes and shardings."""
+    attributes = composite.attributes
+    said = {name: attributes[name] for name in attributes if name not in _OWN}
+    made = ir.Operation.create(
+        f"stablehlo.{name}",
+        results=[composite.results[0].type],
+        operands=list(composite.operands),
+        attributes=said,
+        loc=composite.location,
+        ip=ir.InsertionPoint(composite),
+    )
+    composite.results[0].replace_all_uses_with(made.results[0])
+    composite.erase()
 
 
 def _turn(scan: Any, given: dict[str, Any]) -> None:

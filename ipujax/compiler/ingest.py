@@ -7,7 +7,7 @@ from typing import Any
 
 from ipujax import config, jax_compat
 from ipujax.compiler.async_ops import join_halves
-from ipujax.compiler.composites import SCAN, turn_scans
+from ipujax.compiler.composites import SCAN, rewrite_composites
 from ipujax.compiler.engine_options import with_engine_options
 from ipujax.errors import InvalidProgramError
 from ipujax.types import PlatformConfig
@@ -51,8 +51,8 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
         ) from error
     if b"async_start" in code:
         join_halves(module)
-    if SCAN.encode() in code:
-        turn_scans(module)
+    if any(name.encode() in code for name in (SCAN, jax_compat.COMPLEX_PREFIX)):
+        rewrite_composites(module)
     num_replicas = num_partitions = 1
     overrides: dict[str, object] = {}
     if options:

@@ -34,6 +34,8 @@ from ipujax.jax_compat.compilation import (
 from ipujax.jax_compat.compilation import show_text_on_demand as show_text_on_demand
 from ipujax.jax_compat.compilation_cache import allow_persistent_cache as allow_persistent_cache
 from ipujax.jax_compat.compilation_cache import replace_cache_entries as replace_cache_entries
+from ipujax.jax_compat.complex_functions import COMPLEX_PREFIX as COMPLEX_PREFIX
+from ipujax.jax_compat.complex_functions import lower_complex_functions as lower_complex_functions
 from ipujax.jax_compat.custom_partitioning import (
     CUSTOM_PARTITIONING_TARGET as CUSTOM_PARTITIONING_TARGET,
 )

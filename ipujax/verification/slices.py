@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
 from ipujax import jax_compat
-from ipujax.compiler.composites import turn_scans
+from ipujax.compiler.composites import rewrite_composites
 from ipujax.compiler.modules import functions_of, main_of, ops_in
 
 #: Ops without operands, which are copied into a piece instead of becoming parameters.
@@ -54,7 +54,7 @@ class Piece:
 def lower_calls(module: Any, legalise: bool = True) -> None:
     """Inlines calls, in place; with `legalise`, composites and CHLO become StableHLO too."""
     if legalise:
-        turn_scans(module)
+        rewrite_composites(module)
     composites = "func.func(stablehlo-legalize-composite-to-call,chlo-legalize-to-stablehlo)"
     jax_compat.run_passes(module, [composites] * legalise + ["inline", "symbol-dce"])
 

@@ -8,6 +8,7 @@
 
 #include "engine/Workspace.hpp"
 #include "engine/blas/OpenBlas.hpp"
+#include "engine/blas/PerturbedTridiagonal.hpp"
 
 namespace ipujax::engine::blas {
 namespace {
@@ -344,20 +345,26 @@ int gtsv(int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
 template <class T>
 int gtsvPerturbed(int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
   if (n == 0 || columns == 0) return 0;
-  const T shift = 0;
-  const T tolerance = 0;
-  Workspace workspace;
-  auto* second = workspace.get<T>(n);
-  auto* swaps = workspace.get<int>(n);
-  int info = call(lagtfRoutine<T>(), &n, diagonal, &shift, upper, lower, &tolerance, second, swaps);
-  if (info != 0) return info;
-  const int perturb = -1;
-  T raised = 0;  // 0: lagts finds eps times the largest of U, and keeps it for the next column
-  for (int j = 0; j < columns && info >= 0; ++j) {
-    info = call(lagtsRoutine<T>(), &perturb, &n, diagonal, upper, lower, second, swaps,
-                b + std::int64_t{j} * n, &raised);
+  if constexpr (kIsComplex<T>) {
+    PerturbedTridiagonal<T>{n, columns, lower, diagonal, upper, b}.solve();
+    return 0;
+  } else {
+    const T shift = 0;
+    const T tolerance = 0;
+    Workspace workspace;
+    auto* second = workspace.get<T>(n);
+    auto* swaps = workspace.get<int>(n);
+    int info =
+        call(lagtfRoutine<T>(), &n, diagonal, &shift, upper, lower, &tolerance, second, swaps);
+    if (info != 0) return info;
+    const int perturb = -1;
+    T raised = 0;  // 0: lagts finds eps times the largest of U, and keeps it for the next column
+    for (int j = 0; j < columns && info >= 0; ++j) {
+      info = call(lagtsRoutine<T>(), &perturb, &n, diagonal, upper, lower, second, swaps,
+                  b + std::int64_t{j} * n, &raised);
+    }
+    return info;
   }
-  return info;
 }
 
 #define IPUJAX_INSTANTIATE(T)                                         \
@@ -374,13 +381,12 @@ int gtsvPerturbed(int n, int columns, T* lower, T* diagonal, T* upper, T* b) {
   template int gees(int, T*, T*, Complex<T>*);                        \
   template int gehrd(int, T*, T*);                                    \
   template int gesvd(char, bool, int, int, T*, Real<T>*, T*, T*);     \
-  template int gtsv(int, int, T*, T*, T*, T*);
+  template int gtsv(int, int, T*, T*, T*, T*);                        \
+  template int gtsvPerturbed(int, int, T*, T*, T*, T*);
 IPUJAX_INSTANTIATE(float)
 IPUJAX_INSTANTIATE(double)
 IPUJAX_INSTANTIATE(std::complex<float>)
 IPUJAX_INSTANTIATE(std::complex<double>)
-template int gtsvPerturbed(int, int, float*, float*, float*, float*);
-template int gtsvPerturbed(int, int, double*, double*, double*, double*);
 #undef IPUJAX_INSTANTIATE
 
 }  // namespace ipujax::engine::blas

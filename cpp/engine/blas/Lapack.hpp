@@ -67,7 +67,7 @@ int gesvd(char job, bool divide, int m, int n, T* a, Real<T>* s, T* u, T* vt);
 template <class T>
 int gtsv(int n, int columns, T* lower, T* diagonal, T* upper, T* b);
 /// The same with tiny pivots raised to eps times the largest of U, so that B stays finite.
-template <class T>  // float or double
+template <class T>
 int gtsvPerturbed(int n, int columns, T* lower, T* diagonal, T* upper, T* b);
 
 }  // namespace ipujax::engine::blas

@@ -27,7 +27,10 @@ struct FromBFloat16 {
 };
 struct ToBFloat16 {
   IPUJAX_FN std::uint16_t operator()(float x) const {
-    return static_cast<std::uint16_t>(bfloat16RoundedBits(x) >> 16);
+    const std::uint32_t bits = bitsOf(x);
+    // A NaN that is a bfloat16 keeps its bits, as every number of that type does.
+    const std::uint32_t kept = (bits & 0xffffu) == 0 ? bits : bfloat16RoundedBits(x);
+    return static_cast<std::uint16_t>(kept >> 16);
   }
 };
 struct RoundToBFloat16 {

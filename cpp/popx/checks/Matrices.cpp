@@ -88,8 +88,8 @@ Matrices rightSideOf(const std::string& where, const Parts& a, const Parts& b, b
   return right;
 }
 
-Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagonals, const Parts& b,
-                     bool perturb) {
+Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagonals,
+                     const Parts& b) {
   const Matrices right(where, b);
   const std::vector<std::size_t> line(b[0].shape().begin(), b[0].shape().end() - 1);
   for (const Parts& part : diagonals) {
@@ -97,9 +97,6 @@ Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagona
       refuse(where, "three diagonals as long as the right side",
              part[0].shapeToString() + " and " + b[0].shapeToString(), "Make their shapes agree.");
     }
-  }
-  if (perturb && right.complex) {
-    refuse(where, "real numbers to perturb pivots", "complex ones", "Leave the pivots alone.");
   }
   return right;
 }

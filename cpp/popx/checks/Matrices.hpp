@@ -40,8 +40,7 @@ struct Matrices {
 /// B of A X = B, or of X A = B where not `left`.
 Matrices rightSideOf(const std::string& where, const Parts& a, const Parts& b, bool left);
 /// B of a system with these three diagonals.
-Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagonals, const Parts& b,
-                     bool perturb);
+Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagonals, const Parts& b);
 /// Throws unless `columns` has an INT for each column of A.
 void checkColumns(const std::string& where, const Matrices& a, const poplar::Tensor& columns);
 /// Reflectors with at least one for each tau.

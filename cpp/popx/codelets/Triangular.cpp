@@ -168,8 +168,9 @@ class TridiagonalSolve : public poplar::Vertex {
 template class TridiagonalSolve<false>;
 template class TridiagonalSolve<true>;
 
-/// The same for real numbers, with rows weighed by their size and tiny pivots raised, so that X
-/// stays finite: LAPACK's lagtf and lagts.
+/// The same, with rows weighed by their size and tiny pivots raised, so that X stays finite:
+/// LAPACK's lagtf and lagts, which it has for real numbers only.
+template <bool complex>
 class PerturbedTridiagonalSolve : public poplar::Vertex {
  public:
   poplar::InOut<poplar::Vector<float>> lower;
@@ -181,23 +182,28 @@ class PerturbedTridiagonalSolve : public poplar::Vertex {
   unsigned columns;
 
   bool compute() {
-    const View<float> x = matrix<float>(b, n, columns);
+    using T = typename NumberOf<complex>::Type;
+    const int size = n;
+    T* below = reinterpret_cast<T*>(&lower[0]);
+    T* d = reinterpret_cast<T*>(&diagonal[0]);
+    T* above = reinterpret_cast<T*>(&upper[0]);
+    const View<T> x = matrix<T>(b, n, columns);
     *status = 0;
-    float scale = fabsf(diagonal[0]) + (n > 1 ? fabsf(upper[0]) : 0.0f);
-    for (unsigned i = 0; i + 1 < n; ++i) eliminate(i, scale, x);
+    float scale = taxicab(d[0]) + (size > 1 ? taxicab(above[0]) : 0.0f);
+    for (int i = 0; i + 1 < size; ++i) eliminate(i, scale, below, d, above, x);
     float largest = 0.0f;
-    for (unsigned i = 0; i < n; ++i) {
-      largest = fmaxf(largest, fabsf(diagonal[i]));
-      if (i + 1 < n) largest = fmaxf(largest, fabsf(upper[i]));
-      if (i + 2 < n) largest = fmaxf(largest, fabsf(lower[i + 1]));
+    for (int i = 0; i < size; ++i) {
+      largest = fmaxf(largest, taxicab(d[i]));
+      if (i + 1 < size) largest = fmaxf(largest, taxicab(above[i]));
+      if (i + 2 < size) largest = fmaxf(largest, taxicab(below[i + 1]));
     }
     const float raise = kEpsilon * (largest == 0.0f ? 1.0f : largest);
     for (int j = 0; j < x.columns; ++j) {
-      for (int i = x.rows - 1; i >= 0; --i) {
-        float sum = x(i, j);
-        if (i + 1 < x.rows) sum -= upper[i] * x(i + 1, j);
-        if (i + 2 < x.rows) sum -= lower[i + 1] * x(i + 2, j);
-        x(i, j) = divide(sum, diagonal[i], raise);
+      for (int i = size - 1; i >= 0; --i) {
+        T sum = x(i, j);
+        if (i + 1 < size) sum -= above[i] * x(i + 1, j);
+        if (i + 2 < size) sum -= below[i + 1] * x(i + 2, j);
+        x(i, j) = divide(sum, d[i], raise);
       }
     }
     return true;
@@ -207,46 +213,53 @@ class PerturbedTridiagonalSolve : public poplar::Vertex {
   static constexpr float kEpsilon = 0x1p-24f;
   static constexpr float kSmallest = 0x1p-126f;
 
-  /// Row i + 1 without column i; lower[i + 1] becomes U(i, i + 2).
-  void eliminate(unsigned i, float& scale, const View<float>& x) {
-    const bool last = i + 2 == n;
-    const float below = lower[i + 1];
-    const float other = fabsf(below) + fabsf(diagonal[i + 1]) + (last ? 0.0f : fabsf(upper[i + 1]));
-    const bool keep = below == 0.0f || fabsf(below) / other <= fabsf(diagonal[i]) / scale;
-    lower[i + 1] = 0.0f;
+  /// Row i + 1 without column i; below[i + 1] becomes U(i, i + 2).
+  template <class T>
+  static void eliminate(int i, float& scale, T* below, T* d, T* above, const View<T>& x) {
+    const bool last = i + 2 == x.rows;
+    const T here = below[i + 1];
+    const float size = taxicab(here);
+    const float other = size + taxicab(d[i + 1]) + (last ? 0.0f : taxicab(above[i + 1]));
+    const bool keep = size == 0.0f || size / other <= taxicab(d[i]) / scale;
+    below[i + 1] = number<T>(0.0f);
     if (keep) {
       scale = other;
-      if (below == 0.0f) return;
-      const float factor = below / diagonal[i];
-      diagonal[i + 1] -= factor * upper[i];
+      if (size == 0.0f) return;
+      const T factor = here / d[i];
+      d[i + 1] -= factor * above[i];
       for (int j = 0; j < x.columns; ++j) x(i + 1, j) -= factor * x(i, j);
       return;
     }
-    const float factor = diagonal[i] / below;
-    const float next = diagonal[i + 1];
-    diagonal[i] = below;
-    diagonal[i + 1] = upper[i] - factor * next;
-    upper[i] = next;
+    const T factor = d[i] / here;
+    const T next = d[i + 1];
+    d[i] = here;
+    d[i + 1] = above[i] - factor * next;
+    above[i] = next;
     if (!last) {
-      lower[i + 1] = upper[i + 1];
-      upper[i + 1] = -factor * upper[i + 1];
+      below[i + 1] = above[i + 1];
+      above[i + 1] = -(factor * above[i + 1]);
     }
     for (int j = 0; j < x.columns; ++j) {
-      const float kept = x(i, j);
+      const T kept = x(i, j);
       x(i, j) = x(i + 1, j);
       x(i + 1, j) = kept - factor * x(i + 1, j);
     }
   }
 
   /// value / pivot, the pivot raised by 1, 2, 4 ... times `raise` until that does not overflow.
-  static float divide(float value, float pivot, float raise) {
-    float step = copysignf(raise, pivot);
-    while (fabsf(pivot) < 1.0f && (pivot == 0.0f || fabsf(value) * kSmallest > fabsf(pivot))) {
+  template <class T>
+  static T divide(T value, T pivot, float raise) {
+    T step = taxicab(pivot) == 0.0f ? number<T>(copysignf(raise, real(pivot)))
+                                    : pivot / magnitude(pivot) * raise;
+    while (taxicab(pivot) < 1.0f &&
+           (taxicab(pivot) == 0.0f || taxicab(value) * kSmallest > taxicab(pivot))) {
       pivot += step;
-      step *= 2.0f;
+      step += step;
     }
     return value / pivot;
   }
 };
+template class PerturbedTridiagonalSolve<false>;
+template class PerturbedTridiagonalSolve<true>;
 
 }  // namespace popx

@@ -30,12 +30,12 @@ std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Part
                                     const Parts& upper, const Parts& b, bool perturb,
                                     Sequence& prog, const DebugContext& debugContext) {
   const std::string where = "popx::tridiagonalSolve";
-  const auto right = batch::rightSideOf(where, {lower, diagonal, upper}, b, perturb);
+  const auto right = batch::rightSideOf(where, {lower, diagonal, upper}, b);
   ItemStep step(graph, where, right.items, prog, {debugContext, "tridiagonalSolve"});
   const auto x = step.copy(b, 2);
   const auto status = step.status();
   const std::string type =
-      perturb ? "PerturbedTridiagonalSolve" : instanceFor("TridiagonalSolve", right.complex);
+      instanceFor(perturb ? "PerturbedTridiagonalSolve" : "TridiagonalSolve", right.complex);
   step.run("Triangular", type,
            {{"b", x},
             {"lower", step.copy(lower, 1)},

@@ -49,36 +49,49 @@ def negate(z: Pair) -> Pair:
     return -z[0], -z[1]
 
 
+def _scale_of(size: Term) -> Term:
+    """A power of four by which parts of that size, times or over another's, stay in range."""
+    small, step = (2.0**-62, 2.0**48) if size.dtype == "f32" else (2.0**-500, 2.0**384)
+    return where(size < small, size.like(step), where(size > 1 / small, size.like(1 / step), 1.0))
+
+
+def _scaled(z: Pair) -> tuple[Pair, Term]:
+    """z times a power of four, and that power."""
+    scale = _scale_of(abs(z[0]).maximum(abs(z[1])))
+    return (z[0] * scale, z[1] * scale), scale
+
+
 def divide(x: Pair, y: Pair) -> Pair:
     """Smith's quotient (Algorithm 116, 1962), with C99's values at zero and infinity (annex G).
 
     Where |im y| is larger both operands are turned by -i first, so that one formula serves.
     """
-    x_size, y_size = abs(x[0]).maximum(abs(x[1])), abs(y[0]).maximum(abs(y[1]))
-    scale = where(x_size.maximum(y_size) > 2.0**125, x_size.like(0.25), 1.0)
+    (x_re, x_im), x_scale = _scaled(x)
+    (y_re, y_im), y_scale = _scaled(y)
+    y_size = abs(y_re).maximum(abs(y_im))
+    by_zero = y_size.eq(0.0)
     endless = abs(x[0]).eq(_INF), abs(x[1]).eq(_INF)
     # An infinite x counts as its direction.
     up = (endless[0] | endless[1]) & (y_size < _INF) & (y_size > 0.0)
     direction = tuple(
-        where(up, where(infinite, part.unary("sign"), 0.0), part * scale)
-        for infinite, part in zip(endless, x, strict=True)
+        where(up, where(infinite, whole.unary("sign"), 0.0), where(by_zero, whole, part))
+        for infinite, whole, part in zip(endless, x, (x_re, x_im), strict=True)
     )
-    wide = abs(y[0]) >= abs(y[1])
+    wide = abs(y_re) >= abs(y_im)
     a, b = where(wide, direction[0], direction[1]), where(wide, direction[1], -direction[0])
-    c, d = y[0] * scale, y[1] * scale
-    c, d = where(wide, c, d), where(wide, d, -c)
+    c, d = where(wide, y_re, y_im), where(wide, y_im, -y_re)
     diagonal = c.unary("sign") * d.unary("sign")
-    by_zero = y_size.eq(0.0)
     ratio = where(abs(d).eq(_INF), diagonal, d / _or_one(c))
     below = where(by_zero, c, c + d * ratio)  # a sum would lose the zero's sign
-    length = where(up, a.like(_INF), 1.0)
+    length, back = where(up, a.like(_INF), 1.0), y_scale / x_scale
     a_side, b_side = where(by_zero, 0.0, a * ratio), where(by_zero, 0.0, b * ratio)
-    return (a + b_side) * length / below, (b - a_side) * length / below
+    return (a + b_side) * length / below * back, (b - a_side) * length / below * back
 
 
 def sign(z: Pair) -> Pair:
-    length = _or_one(modulus(z))
-    return z[0] / length, z[1] / length
+    (re, im), _ = _scaled(z)
+    length = _or_one(modulus((re, im)))
+    return re / length, im / length
 
 
 def exponential(z: Pair) -> Pair:
@@ -93,12 +106,14 @@ def exponential(z: Pair) -> Pair:
 
 
 def exponential_minus_one(z: Pair) -> Pair:
-    """expm1(a) cos b - 2 sin(b/2)^2: no cancellation near zero."""
+    """expm1(a) cos b - 2 sin(b/2)^2: no cancellation near zero; far from it, halves as in exp."""
     re, im = z
-    half_sine = (im * 0.5).sin()
-    flat = im.eq(0.0)
-    real = re.expm1() * im.cos() - half_sine * half_sine * 2.0
-    return where(flat, re.expm1(), real), where(flat, im, re.exp() * im.sin())
+    half, half_sine = (re * 0.5).exp(), (im * 0.5).sin()
+    flat, far = im.eq(0.0), re > 20.0
+    bounded = where(flat, re, re.minimum(20.0)).expm1()
+    near = bounded * im.cos() - half_sine * half_sine * 2.0
+    real = where(far, half * im.cos() * half - 1.0, near)
+    return where(flat, bounded, real), where(flat, im, half * im.sin() * half)
 
 
 def log(z: Pair) -> Pair:
@@ -143,11 +158,12 @@ def sqrt(z: Pair) -> Pair:
 
 def rsqrt(z: Pair) -> Pair:
     """conj(sqrt z) / |z|."""
-    u, v = sqrt(z)
-    length = modulus(z)
-    nothing, endless = length.eq(0.0), length.eq(_INF)
-    re = where(nothing, length.like(_INF), where(endless, 0.0, u / length))
-    im = where(nothing, length.like(float("nan")), where(endless, 0.0, -(v / length)))
+    scaled, scale = _scaled(z)
+    u, v = sqrt(scaled)
+    length = modulus(scaled)
+    nothing, endless, back = length.eq(0.0), length.eq(_INF), scale.sqrt()
+    re = where(nothing, length.like(_INF), where(endless, 0.0, u / length * back))
+    im = where(nothing, length.like(float("nan")), where(endless, 0.0, -(v / length * back)))
     return re, im
 
 
@@ -156,12 +172,46 @@ def cbrt(z: Pair) -> Pair:
     return length * angle.cos(), length * angle.sin()
 
 
+def _times_hyperbolic(factor: Term, x: Term, odd: bool) -> Term:
+    """factor * sinh(x), or * cosh(x): far out as halves of exp, for factors that make it finite.
+
+    0 times infinity is 0 here, and so is 0 times NaN, as in C99.
+    """
+    limit = 80.0 if x.dtype == "f32" else 700.0
+    half = (abs(x) * 0.5).exp()
+    beyond = where(factor.eq(0.0), factor, factor * half * (half * 0.5))
+    bounded = x.maximum(-limit).minimum(limit)
+    if odd:
+        beyond = where(x < 0.0, -beyond, beyond)
+    near = factor * (bounded.sinh() if odd else bounded.cosh())
+    return where(abs(x) <= limit, near, beyond)
+
+
 def sine(z: Pair) -> Pair:
-    return z[0].sin() * z[1].cosh(), z[0].cos() * z[1].sinh()
+    re, im = z
+    imaginary = _times_hyperbolic(re.cos(), im, True)
+    return _times_hyperbolic(re.sin(), im, False), where(
+        im.eq(0.0) & ~re.is_finite(), im, imaginary
+    )
 
 
 def cosine(z: Pair) -> Pair:
-    return z[0].cos() * z[1].cosh(), -(z[0].sin() * z[1].sinh())
+    re, im = z
+    imaginary = -_times_hyperbolic(re.sin(), im, True)
+    return _times_hyperbolic(re.cos(), im, False), where(
+        im.eq(0.0) & ~re.is_finite(), im, imaginary
+    )
+
+
+def sinh(z: Pair) -> Pair:
+    """-i sin(i z)."""
+    u, v = sine((z[1], z[0]))
+    return v, u
+
+
+def cosh(z: Pair) -> Pair:
+    """cos(i z)."""
+    return cosine((-z[1], z[0]))
 
 
 def tanh(z: Pair) -> Pair:
@@ -189,20 +239,40 @@ def tan(z: Pair) -> Pair:
 
 
 def logistic(z: Pair) -> Pair:
-    re, im = exponential(negate(z))
-    one = re.like(1.0)
-    return divide((one, re.like(0.0)), (re + 1.0, im))
+    """1 / (1 + e^-z), or e^z / (1 + e^z), whichever exponent is not positive.
+
+    With w that exponent, re(1 + e^w) is -expm1(re w) + 2 e^(re w) cos^2(im w / 2): no cancellation.
+    """
+    left = z[0] < 0.0
+    re, im = where(left, z[0], -z[0]), where(left, z[1], -z[1])
+    size, cosine_of_half = re.exp(), (im * 0.5).cos()
+    turned = size * im.cos(), where(im.eq(0.0), im, size * im.sin())
+    below = size * cosine_of_half * cosine_of_half * 2.0 - re.expm1()
+    one, zero = re.like(1.0), re.like(0.0)
+    return divide((where(left, turned[0], one), where(left, turned[1], zero)), (below, turned[1]))
 
 
 def power(x: Pair, y: Pair) -> Pair:
-    """|x|^c e^(-d t) at the angle c t + d log|x|, with t the angle of x."""
+    """|x|^c e^(-d t) at the angle c t + d log|x|, with t the angle of x.
+
+    Where one factor leaves the range but perhaps not the product, that is e^(c log|x| - d t).
+    """
     c, d = y
-    length, angle = modulus(x), x[1].atan2(x[0])
-    coefficient = length.pow(c) * (-(d * angle)).exp()
-    turned = c * angle + where(d.eq(0.0), d, d * _or_one(length).log())
-    re, im = coefficient * turned.cos(), coefficient * turned.sin()
-    base_zero = length.eq(0.0) & (c > 0.0)
-    re, im = where(base_zero, 0.0, re), where(base_zero, 0.0, im)
+    zero = x[0].eq(0.0) & x[1].eq(0.0)
+    angle = x[1].atan2(x[0])
+    logarithm = log((where(zero, 1.0, x[0]), x[1]))[0]
+    rise, turn = c * logarithm, -(d * angle)
+    limit = 80.0 if c.dtype == "f32" else 700.0
+    apart = (abs(rise) < limit) & (abs(turn) < limit)
+    base, scale = _scaled((where(apart, x[0], 1.0), where(apart, x[1], 0.0)))
+    length = modulus(base).pow(c) * scale.pow(-c)
+    damped = where(rise + turn > 0.0, c.like(2.0**-24), 1.0)  # a cosine may bring it back in range
+    half = (where(apart, turn, rise + turn) * 0.5).exp()
+    coefficient = length * damped * half * half
+    turned = c * angle + where(d.eq(0.0), d, d * logarithm)
+    re, im = coefficient * turned.cos() / damped, coefficient * turned.sin() / damped
+    nothing = coefficient.eq(0.0) & (~zero | (c > 0.0))
+    re, im = where(nothing, 0.0, re), where(nothing, 0.0, im)
     to_zero = c.eq(0.0) & d.eq(0.0)
     return where(to_zero, re.like(1.0), re), where(to_zero, 0.0, im)
 
@@ -240,3 +310,4 @@ _NAMES = """
     logistic maximum minimum multiply negate power rsqrt sign sine sqrt subtract tan tanh
 """
 FORMULAS: dict[str, Formula] = {name: globals()[name] for name in _NAMES.split()}
+FORMULAS |= {"chlo.cosh": cosh, "chlo.sinh": sinh}

@@ -16,6 +16,7 @@ from ipujax.compiler.ir import Term, where
 from ipujax.element_types import BY_STABLEHLO
 
 _MAGNITUDE = 0x7FFFFFFF
+_INF_BITS = 0x7F800000
 _INF, _NAN = float("inf"), float("nan")
 
 
@@ -101,7 +102,7 @@ def _power(exponent: Term) -> Term:
 
 
 def decoded(f: SmallFloat, byte: Term) -> Term:
-    """ui8 bits -> the number, as float32."""
+    """ui8 bits -> the number, as float32; the bits of a NaN are its highest ones there."""
     bits = byte.convert("i32")
     if f.kind == "scale":
         power = _power(bits)
@@ -112,8 +113,8 @@ def decoded(f: SmallFloat, byte: Term) -> Term:
     number = where(magnitude < (1 << f.mantissa), below, normal)
     if f.kind == "ieee":
         infinite = _infinity_bits(f)
-        number = where(magnitude.eq(infinite), number.like(_INF), number)
-        number = where(magnitude > infinite, number.like(_NAN), number)
+        high = ((magnitude << (23 - f.mantissa)) | _INF_BITS).bitcast("f32")
+        number = where(magnitude >= infinite, high, number)
     elif f.kind == "fn":
         number = where(magnitude.eq(0x7F), number.like(_NAN), number)
     number = where(bits >= f.sign_bit, -number, number)
@@ -134,10 +135,10 @@ def encoded(f: SmallFloat, x: Term) -> Term:
     below = (size * 2.0 ** (f.mantissa - f.min_exponent)).convert("i32")
     magnitude = where(size < 2.0**f.min_exponent, below, normal)
     if f.kind == "ieee":
-        magnitude = where(x.is_infinite(), magnitude.like(_infinity_bits(f)), magnitude)
-    if f.kind in ("ieee", "fn"):
-        quiet = _infinity_bits(f) | (1 << (f.mantissa - 1)) if f.kind == "ieee" else 0x7F
-        magnitude = where(x.is_nan(), magnitude.like(quiet), magnitude)
+        high = ((bits >> (23 - f.mantissa)) & ((1 << f.mantissa) - 1)) | _infinity_bits(f)
+        magnitude = where(x.is_finite(), magnitude, high)
+    elif f.kind == "fn":
+        magnitude = where(x.is_nan(), magnitude.like(0x7F), magnitude)
     sign = bits.binary("shift_right_logical", 32 - f.bits) & f.sign_bit
     byte = magnitude | sign
     if f.kind == "fnuz":

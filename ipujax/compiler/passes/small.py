@@ -28,6 +28,7 @@ from ipujax.compiler.ir import (
     Term,
     Value,
     converted,
+    number,
     walk_values,
 )
 from ipujax.element_types import BY_STABLEHLO
@@ -239,22 +240,56 @@ def _convert(s: _Widener, op: Op) -> None:
 
 
 def _bitcast_convert(s: _Widener, op: Op) -> None:
-    """Between types of one size; halves and quarters of bytes are in order from the lowest."""
+    """Through bytes, which smaller elements fill from the lowest bits on."""
     (source,), (result,) = op.operands, op.results
     took, gives = SMALL.get(s.small.get(source, "")), SMALL.get(result.dtype)
-    size = took.numpy if took else DTYPES[source.dtype].numpy
-    bits = s.term(source)
-    if isinstance(took, SmallFloat):
-        bits = encoded(took, bits)
-    if source.shape != result.shape or size.itemsize != 1:
-        s.refuse(op, "it can only be bitcast to a type of equal size")
-    elif isinstance(gives, SmallFloat):
-        s.become(op, decoded(gives, bits.bitcast("ui8")))
-    elif isinstance(gives, SmallInt):
-        s.become(op, wrapped(gives, bits.bitcast(gives.held)))
-    else:
-        op.operands = [bits.value]
+    bits = source
+    if took is not None:
+        bits = s.leaves(source)
+        if len(result.shape) < len(source.shape) and took.bits < 8:
+            bits = _packed(s, bits, took.bits, min(8, gives.bits if gives else 8))
+    elif gives is not None and DTYPES[source.dtype].size > 1:
+        shape = (*source.shape, DTYPES[source.dtype].size)
+        bits = s.op("bitcast_convert", [source], shape=shape, dtype="ui8")
+    if gives is None:
+        if DTYPES[result.dtype].size == 1:
+            bits = s.reshape(bits, result.shape)
+        op.operands = [bits]
         s.ops.append(op)
+        return
+    if len(result.shape) > len(source.shape) and gives.bits < 8:
+        bits = _unpacked(s, bits, took.bits if took else 8, gives.bits)
+    byte = s.term(s.reshape(bits, result.shape)).bitcast("ui8")
+    if isinstance(gives, SmallFloat):
+        s.become(op, decoded(gives, byte))
+        s.bytes[s.replaced[result]] = byte.value
+    else:
+        s.become(op, wrapped(gives, byte.bitcast(gives.held)))
+
+
+def _packed(s: _Widener, parts: Value, narrow: int, wide: int) -> Value:
+    """Elements of `narrow` bits along the last dimension as fewer of `wide` bits."""
+    count = wide // narrow
+    shape = (*parts.shape[:-1], parts.shape[-1] // count)
+    grouped = s.reshape(parts, (*shape, count))
+    whole = s.term(s.broadcast(number(0, (), "ui8"), (), shape))
+    for index in range(count):
+        begin = (*(0,) * len(shape), index)
+        part = s.reshape(s.slice(grouped, begin, (*shape, index + 1)), shape)
+        whole = whole | (s.term(part) << (index * narrow))
+    return whole.value
+
+
+def _unpacked(s: _Widener, whole: Value, wide: int, narrow: int) -> Value:
+    """Elements of `wide` bits as more of `narrow` bits along a new last dimension."""
+    count = wide // narrow
+    bits = s.term(whole).bitcast("ui8")
+    parts = [
+        s.reshape(((bits >> (index * narrow)) & ((1 << narrow) - 1)).value, (*whole.shape, 1))
+        for index in range(count)
+    ]
+    how = {"dimension": len(whole.shape)}
+    return s.op("concatenate", parts, how, shape=(*whole.shape, count))
 
 
 def _iota(s: _Widener, op: Op) -> None:

@@ -89,9 +89,11 @@ def pad(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("bitcast_convert")
 def bitcast_convert(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Between sizes: a wide element is the sum of its shifted narrow ones, lowest first."""
+    """Between sizes, a wide element is the sum of its shifted narrow ones, lowest first."""
     source, target = op.operands[0], op.results[0]
     (tensor,) = builder.operands(op)
+    if len(source.shape) == len(target.shape):
+        return [_recast(builder, op, tensor, source.dtype, target.dtype)]
     if len(source.shape) < len(target.shape):
         return [_split(builder, op, tensor, source.dtype, target.dtype)]
     return [_join(builder, op, tensor, target.dtype, source.dtype)]
@@ -100,22 +102,23 @@ def bitcast_convert(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 _UNSIGNED = {1: "ui8", 2: "ui16", 4: "ui32", 8: "ui64"}
 
 
-def _to_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
-    """The element as an unsigned integer of its size."""
-    bits = _UNSIGNED[DTYPES[dtype].size]
-    if dtype == bits:
-        return x
-    if dtype == "bf16":
-        return ipu.popx.expr.ToBFloat16(x)
-    return ipu.popx.expr.Bitcast(x, poplar_type(bits))
+def _bits_type(dtype: str) -> ipu.Type:
+    return poplar_type(_UNSIGNED[DTYPES[dtype].size])
 
 
-def _from_bits(dtype: str, x: ipu.Expr) -> ipu.Expr:
-    if dtype == _UNSIGNED[DTYPES[dtype].size]:
-        return x
-    if dtype == "bf16":
-        return ipu.popx.expr.FromBFloat16(x)
-    return ipu.popx.expr.Bitcast(x, poplar_type(dtype))
+def _viewed(tensor: ipu.Tensor, dtype: str, target: ipu.Type) -> ipu.Tensor:
+    """The same bits; bfloat16 is held in float32, and converted where it is computed."""
+    return tensor if dtype == "bf16" else tensor.reinterpret(target)
+
+
+def _recast(builder: Builder, op: Op, tensor: ipu.Tensor, source: str, target: str) -> ipu.Tensor:
+    """Between types of one size, neither of which is computed with in between."""
+    e, debug = ipu.popx.expr, builder.debug(op)
+    if source == "bf16":
+        tensor, source = builder.each(tensor, e.ToBFloat16, debug), "ui16"
+    if target == "bf16":
+        return builder.each(tensor.reinterpret(_bits_type(source)), e.FromBFloat16, debug)
+    return tensor.reinterpret(builder.type_of(op.results[0]))
 
 
 def _word(wide: str) -> ipu.Type:
@@ -126,35 +129,41 @@ def _word(wide: str) -> ipu.Type:
 def _split(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
     e, debug = ipu.popops.expr, builder.debug(op)
     size = DTYPES[narrow].size
-    narrow_bits = poplar_type(_UNSIGNED[size])
     word = _word(wide)
-    bits = e.Cast(_to_bits(wide, e.PlaceHolder(1)), word)
+    x = e.PlaceHolder(1)
+    bits = e.Cast(ipu.popx.expr.ToBFloat16(x) if wide == "bf16" else x, word)
     mask = e.Const(word, (1 << 8 * size) - 1)
     parts = []
     for index in range(DTYPES[wide].size // size):
         shifted = e.Shr(bits, e.Const(word, 8 * size * index))
-        part = e.Cast(e.BitwiseAnd(shifted, mask), narrow_bits)
-        parts.append(_from_bits(narrow, part))
+        part = e.Cast(e.BitwiseAnd(shifted, mask), _bits_type(narrow))
+        parts.append(ipu.popx.expr.FromBFloat16(part) if narrow == "bf16" else part)
     result = op.results[0]
-    whole = builder.variable(builder.type_of(result), result.shape, debug)
+    held = builder.type_of(result) if narrow == "bf16" else _bits_type(narrow)
+    whole = builder.variable(held, result.shape, debug)
     axis = len(result.shape) - 1
-    for index, narrow_tensor in enumerate(builder.map(parts, [tensor], debug)):
+    views = [_viewed(tensor, wide, _bits_type(wide))]
+    for index, narrow_tensor in enumerate(builder.map(parts, views, debug)):
         target = whole.slice(index, index + 1, axis).squeeze([axis])
         builder.copy(narrow_tensor, target, debug)
-    return whole
+    return _viewed(whole, narrow, builder.type_of(result))
 
 
 def _join(builder: Builder, op: Op, tensor: ipu.Tensor, wide: str, narrow: str) -> ipu.Tensor:
     e, debug = ipu.popops.expr, builder.debug(op)
     size, axis = DTYPES[narrow].size, len(op.operands[0].shape) - 1
     views, word = [], _word(wide)
+    tensor = _viewed(tensor, narrow, _bits_type(narrow))
     whole = e.Const(word, 0)
     for index in range(op.operands[0].shape[axis]):
         views.append(tensor.slice(index, index + 1, axis).squeeze([axis]))
-        bits = e.Cast(_to_bits(narrow, e.PlaceHolder(index + 1)), word)
+        x = e.PlaceHolder(index + 1)
+        bits = e.Cast(ipu.popx.expr.ToBFloat16(x) if narrow == "bf16" else x, word)
         shifted = e.Shl(bits, e.Const(word, 8 * size * index))
         whole = e.BitwiseOr(whole, shifted) if index else shifted
     if DTYPES[wide].size < 4:
-        whole = e.Cast(whole, poplar_type(_UNSIGNED[DTYPES[wide].size]))
-    (joined,) = builder.map([_from_bits(wide, whole)], views, debug)
-    return joined
+        whole = e.Cast(whole, _bits_type(wide))
+    if wide == "bf16":
+        whole = ipu.popx.expr.FromBFloat16(whole)
+    (joined,) = builder.map([whole], views, debug)
+    return _viewed(joined, wide, builder.type_of(op.results[0]))

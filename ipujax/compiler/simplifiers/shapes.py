@@ -157,7 +157,8 @@ def _bitcast(w: Writer, op: Op) -> list[Value] | None:
     operand, result = op.operands[0], op.results[0]
     if (operand.shape, operand.dtype) == (result.shape, result.dtype):
         return [operand]
-    if operand.shape == result.shape:
+    # A view of a half keeps every NaN's bits, which arithmetic on it would not.
+    if operand.shape == result.shape and "f16" not in (operand.dtype, result.dtype):
         op.name = "bitcast"
     return None
 

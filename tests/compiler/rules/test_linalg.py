@@ -125,6 +125,36 @@ def test_tridiagonal_solve_of_a_singular_matrix() -> None:
     assert np.isfinite(perturbed(*singular)).all()
 
 
+def test_perturbed_systems_of_complex_numbers() -> None:
+    """Also where rows are swapped, and where the last pivot is 0."""
+    zeros, ones = np.zeros(4, "c8"), np.ones(4, "c8")
+    perturbed = jax.jit(lambda *args: linalg.tridiagonal_solve(*args, perturb_singular=True))
+    lower, upper = np.array([0, 1j, 2, 3 - 1j], "c8"), np.array([2j, 1, 1 + 1j, 0], "c8")
+    a = np.diag(upper[:-1], 1) + np.diag(lower[1:], -1)
+    b = (np.arange(8).reshape(4, 2) + 1j).astype("c8")
+    assert_allclose(a @ perturbed(lower, zeros, upper, b), b, atol=1e-5)
+    singular = perturbed(zeros, np.array([1j, 1, 1, 0], "c8"), zeros, ones[:, None])
+    assert_allclose(singular[:3, 0], [-1j, 1, 1])
+    assert np.isfinite(singular).all()
+    assert abs(singular[3, 0]) > 1e6
+
+
+@pytest.mark.parametrize("kind", ["far", "close", "split"])
+def test_eigenvectors_of_tridiagonal_hermitian_matrices(kind: str) -> None:
+    """Eigenvalues far from each other, in a cluster, and of matrices that fall into blocks."""
+    d = normal(7)
+    e = (normal(6) + 1j * np.flip(normal(6))).astype("c8")
+    if kind == "close":
+        d, e = np.ones_like(d), e * np.float32(1e-3)
+    if kind == "split":
+        e[::2] = 0
+    a = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    w, v = jax.scipy.linalg.eigh_tridiagonal(jnp.asarray(d, "c8"), e, eigvals_only=False)
+    assert_allclose(w, np.linalg.eigvalsh(a), atol=1e-5)
+    assert_allclose(a @ v, v * w, atol=1e-5)
+    assert_allclose(np.conj(v).T @ v, np.eye(7), atol=1e-5)
+
+
 def test_costs_grow_with_the_work() -> None:
     functions = (
         jnp.fft.fft,

@@ -108,10 +108,8 @@ const Row kRows[] = {
        Parts right;
        for (const auto& part : a) right.push_back(part.dimShuffle({0, 2, 1}));
        auto results = popx::tridiagonalSolve(g, lines[0], lines[1], lines[2], right, false, p);
-       if (a.size() == 1) {
-         const auto more = popx::tridiagonalSolve(g, lines[0], lines[1], lines[2], right, true, p);
-         results.insert(results.end(), more.begin(), more.end());
-       }
+       const auto more = popx::tridiagonalSolve(g, lines[0], lines[1], lines[2], right, true, p);
+       results.insert(results.end(), more.begin(), more.end());
        return results;
      },
      false}};
