@@ -115,14 +115,17 @@ def keep_erfc() -> None:
     from jax._src.interpreters import mlir as private_mlir
     from jax._src.lax import lax, special
 
+    rule = private_mlir._lowerings[special.erfc_p].rule
     written_out = Primitive("erfc_written_out")
     written_out.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(written_out, private_mlir._lowerings[special.erfc_p].rule)
-    mlir.register_lowering(
-        special.erfc_p,
-        mlir.lower_fun(lax.composite(written_out.bind, "chlo.erfc"), multiple_results=False),
-        platform=PLATFORM,
-    )
+    mlir.register_lowering(written_out, rule)
+    composite = mlir.lower_fun(lax.composite(written_out.bind, "chlo.erfc"), multiple_results=False)
+
+    def lower(ctx: Any, x: Any) -> Any:
+        # For several platforms at once JAX's composites lack the argument that says which it is.
+        return (composite if len(ctx.module_context.platforms) == 1 else rule)(ctx, x)
+
+    mlir.register_lowering(special.erfc_p, lower, platform=PLATFORM)
 
 
 def lower_narrow_special_functions() -> None:

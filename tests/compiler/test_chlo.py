@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding
@@ -106,3 +107,24 @@ def test_unknown_ops_are_refused_by_name() -> None:
     func.func private @new(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"""  # noqa: E501
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"chlo\.new: it is newer than the ops of"):
         jax_compat.load_program(text, jax.devices("ipu")[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [(lax.erfc, np.float32([0.5])), (lax.sin, np.complex64([1 + 2j])), (lax.erf, np.float32([1]))],
+)
+def test_programs_exported_for_several_platforms(function: Any, x: np.ndarray) -> None:
+    exported = jax.export.export(jax.jit(function), platforms=["ipu", "cpu"])(x)
+    for platform in ("ipu", "cpu"):
+        found = exported.call(jax.device_put(x, jax.devices(platform)[0]))
+        np.testing.assert_allclose(found, jax.jit(function)(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", [lax.sin, lax.cosh, lax.logistic, lambda z: z**-3, lax.atan])
+def test_complex_functions_of_sharded_arrays(function: Any) -> None:
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("a",))
+    z = (np.linspace(-2, 2, 8) + 1j * np.linspace(1, 3, 8)).astype(np.complex64)
+    found = jax.jit(function)(jax.device_put(z, NamedSharding(mesh, P("a"))))
+    assert found.sharding.spec == P("a")
+    wanted = jax.jit(function)(jax.device_put(z, jax.devices("cpu")[0]))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -168,7 +168,7 @@ def test_powers_of_two_numbers() -> None:
     assert good.all(), [(x[known][i], y[known][i], found[i]) for i in np.flatnonzero(~good)[:9]]
 
 
-def test_what_the_issue_was() -> None:
+def test_results_in_range_of_parts_whose_squares_are_not() -> None:
     large = np.complex64(3e38 + 3e38j)
     np.testing.assert_allclose(on("ipu", lax.rsqrt, large), 4.4853554e-20 - 1.8578953e-20j, 1e-6)
     np.testing.assert_allclose(
