@@ -16,8 +16,8 @@ struct DeviceSet {
   std::vector<std::unique_ptr<Device>> all;
   std::vector<Device*> local;
 
-  /// Where a program with host callbacks is queued, waits until the queue has run.
-  void drainHostCallbacks();
+  /// Where a program with callbacks, or one that prints, is queued: waits until the queue has run.
+  void drainEffects();
   void close();  ///< ends the devices' threads
 };
 

@@ -60,6 +60,7 @@ class Launch final : public Task {
   void finish(const FailurePtr& failure) noexcept;
 
   std::shared_ptr<Placement> placement_;
+  runtime::RunSeed seed_;              // in the order of calls, not of runs
   std::vector<Ref<Storage>> inputs_;   // replica by replica
   std::vector<Ref<Storage>> outputs_;  // replica by replica
   std::vector<Ref<Storage>> held_;     // of inputs_
