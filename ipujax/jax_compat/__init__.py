@@ -102,6 +102,7 @@ from ipujax.jax_compat.shardings import block_bytes as block_bytes
 from ipujax.jax_compat.shardings import blocks_of as blocks_of
 from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding
 from ipujax.jax_compat.shardings import sharding_bytes as sharding_bytes
+from ipujax.jax_compat.topologies import compile_for_topologies as compile_for_topologies
 from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack
 from ipujax.jax_compat.transfers import follow_transfer_guard as follow_transfer_guard
 from ipujax.jax_compat.transfers import lower_device_put as lower_device_put
