@@ -396,6 +396,25 @@ def test_gradients_of_what_is_equal_on_all_replicas(is_closed: bool, is_summed: 
     check(gradient(piped), gradient(looped))
 
 
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_accumulated_gradients_are_those_of_a_loop_on_replicas(check_vma: bool):
+    mesh = jax.sharding.Mesh(jax.devices()[:2], ("d",))
+    gradient = jax.grad(lambda w, x: head(WEIGHTS[2], layer(w, x)))
+
+    def over_replicas(total: Any) -> Any:
+        run = jax.shard_map(
+            lambda w, x: total(w, x[0])[None],
+            mesh=mesh,
+            in_specs=(jax.P(), jax.P("d")),
+            out_specs=jax.P("d"),
+            check_vma=check_vma,
+        )
+        return jax.jit(run)(WEIGHTS[0], jnp.stack([BATCH, BATCH + 1]))
+
+    got = over_replicas(ipu.accumulate(gradient, micro_batches=4, reduction="sum"))
+    check(got, over_replicas(lambda w, x: sum(gradient(w, micro_batch) for micro_batch in x)))
+
+
 @pytest.mark.parametrize("outputs", ["mean", "running_mean"])
 def test_rules_of_derivatives_that_capture_arrays(outputs: str):
     factors = jnp.array([2.0, 3.0, 5.0])
