@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any
 
@@ -62,6 +62,12 @@ class Loop:
     @property
     def num_unbatched(self) -> int:
         return self.num_shared + self.num_carried
+
+    def sharing(self, count: int, **changed: Any) -> Loop:
+        """The loop with so many shared operands more, before the others."""
+        partitions = (*[None] * count, *self.partitions) if self.partitions else ()
+        num_shared = self.num_shared + count
+        return replace(self, num_shared=num_shared, partitions=partitions, **changed)
 
     # The label of a call, see jax_compat.call_primitive.
 

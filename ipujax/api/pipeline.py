@@ -381,7 +381,9 @@ class _Request:
 
     def _arguments(self, args: tuple[Any, ...], *repeats: int) -> Arguments:
         keeps = self.serial > 1 if self.keeps_shards is None else self.keeps_shards
-        arguments = Arguments(args, self.in_axes, keeps_shards=keeps)
+        # What `ipu.accumulate` is given takes derivatives itself, as it would outside of the loop.
+        reduces_once = not isinstance(self.outputs, _Accumulated)
+        arguments = Arguments(args, self.in_axes, keeps_shards=keeps, reduces_once=reduces_once)
         arguments.check((*repeats, self.micro_batches))
         if self.keeps_shards and not arguments.partitions:
             raise PipelineError(

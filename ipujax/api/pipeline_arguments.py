@@ -23,9 +23,18 @@ class Arguments:
     Args:
         keeps_shards: shared operands that are an `ipu.WeightShard` stay parts, as `partitions`
             says; otherwise they are gathered here.
+        reduces_once: shared operands vary over replicas as the others do, so that derivatives of
+            the loop are summed over the replicas after it.
     """
 
-    def __init__(self, args: tuple[Any, ...], in_axes: Any, *, keeps_shards: bool = False):
+    def __init__(
+        self,
+        args: tuple[Any, ...],
+        in_axes: Any,
+        *,
+        keeps_shards: bool = False,
+        reduces_once: bool = True,
+    ):
         if not keeps_shards:
             args = gather_weights(args)
         leaves, self._tree = jax.tree.flatten(args, is_leaf=is_shard)
@@ -39,8 +48,10 @@ class Arguments:
         _check_partitions(found[self.num_shared :])
         self.partitions = found[: self.num_shared] if any(found) else []
         given = [x.part if is_shard(x) else x for x in ordered]
-        operands = _varying_alike([jnp.asarray(x) for x in given])
+        operands = [jnp.asarray(x) for x in given]
+        varying = _varying_alike(operands)
         first, second = self.num_shared, self.num_shared + self.num_carried
+        operands = varying if reduces_once else [*operands[:first], *varying[first:]]
         self.carried = [lax.stop_gradient(x) for x in operands[first:second]]
         self.batched = operands[second:]
         self.operands = [*operands[:first], *self.carried, *self.batched]

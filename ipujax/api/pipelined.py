@@ -8,7 +8,7 @@ what the backward pass needs is kept for a few micro-batches instead of all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
@@ -81,6 +81,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
         if outputs[i]
         and jaxpr.out_avals[i].shape == ()
         and loop.outputs[i - loop.num_carried].kind in ACCUMULATED
+        and _varies_alike(jaxpr.out_avals[i], compress(jaxpr.in_avals, moves))
     ]
     results, gradients = _with_gradients(scalars, moves, jaxpr, loop, primals)
     moving = [loop.whole(i, t) if moves[i] else t for i, t in enumerate(tangents)]
@@ -96,6 +97,12 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
         for i in others:
             found[i] = tangents_of_all[i]
     return results, found
+
+
+def _varies_alike(aval: Any, operands: Iterable[Any]) -> bool:
+    """Whether a replica's gradient is of its own result alone: no sum over replicas is in it."""
+    axes = jax_compat.varying_axes(aval)
+    return all(jax_compat.varying_axes(operand) == axes for operand in operands)
 
 
 def _is_moving(tangent: Any) -> bool:
@@ -156,9 +163,9 @@ def _with_gradients(
     for kind in kinds:
         outputs += _gradient_outputs(SUM if kind == MEAN else kind, moves, jaxpr, loop)
     derived, captured = jax_compat.trace_avals(with_gradients, jaxpr.in_avals)
-    assert not captured, "a jaxpr captures nothing"
-    wider = replace(loop, outputs=tuple(outputs))
-    given = pipeline_p.bind(*primals, jaxpr=derived, loop=wider)
+    # Rules of custom derivatives may capture arrays.
+    wider = loop.sharing(len(captured), outputs=tuple(outputs))
+    given = pipeline_p.bind(*captured, *primals, jaxpr=derived, loop=wider)
     results, rest = list(given[:num_results]), iter(given[num_results:])
     is_batched = [i >= loop.num_unbatched for i, moved in enumerate(moves) if moved]
     gradients = {}
@@ -251,8 +258,7 @@ def _autocast(caster: autocast_calls.Caster, eqn: Any, operands: Sequence[Any]) 
         return [x if stacked else y for x, y, stacked in zip(made, kept, is_stacked, strict=True)]
 
     cast, captured = jax_compat.trace_avals(fun, avals)
-    partitions = (*[None] * len(captured), *loop.partitions) if loop.partitions else ()
-    wider = replace(loop, num_shared=loop.num_shared + len(captured), partitions=partitions)
+    wider = loop.sharing(len(captured))
     return list(jax_compat.bind(eqn, [*captured, *given], jaxpr=cast, loop=wider))
 
 

@@ -25,9 +25,10 @@ def varying_axes(value: Any) -> frozenset[Any]:
     Empty where they are not tracked. The attribute was renamed in each of JAX's last series.
 
     Args:
-        value: an array, or a result of `jax.eval_shape`.
+        value: an array, an abstract value, or a result of `jax.eval_shape`.
     """
-    shaped = value if isinstance(value, jax.ShapeDtypeStruct) else jax.typeof(value)
+    is_abstract = isinstance(value, (jax.ShapeDtypeStruct, jax.core.ShapedArray))
+    shaped: Any = value if is_abstract else jax.typeof(value)
     known = shaped.manual_axis_type
     return frozenset() if known is None else frozenset(known.varying)
 

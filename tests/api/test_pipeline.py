@@ -361,6 +361,78 @@ def test_a_divided_batch_has_every_sample_once():
     check(accumulated(WEIGHTS, divided["x"]), gradient(WEIGHTS, batch["x"]))
 
 
+@pytest.mark.parametrize("is_summed", [False, True])
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_gradients_of_what_is_equal_on_all_replicas(is_closed: bool, is_summed: bool):
+    """With check_vma JAX sums them over the replicas: once, however the loss came to them."""
+    mesh = jax.sharding.Mesh(jax.devices()[:2], ("d",))
+    batch = jnp.stack([BATCH, BATCH + 1])
+
+    def one(w: jax.Array, x: jax.Array) -> jax.Array:
+        loss = head(WEIGHTS[2], layer(w, x))
+        return jax.lax.psum(loss, "d") if is_summed else loss
+
+    def piped(w: jax.Array, x: jax.Array) -> jax.Array:
+        options = {"micro_batches": 4, "reduction": "mean"}
+        if is_closed:
+            return ipu.pipeline(lambda _, x: one(w, x), **options)((), x)
+        return ipu.pipeline(one, **options)(w, x)
+
+    def looped(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.mean(jnp.stack([one(w, micro_batch) for micro_batch in x]))
+
+    def gradient(loss: Any) -> Any:
+        out = jax.P() if is_summed else jax.P("d")
+        each = jax.shard_map(
+            lambda w, x: loss(w, x[0])[() if is_summed else None],
+            mesh=mesh,
+            in_specs=(jax.P(), jax.P("d")),
+            out_specs=out,
+        )
+        return jax.jit(jax.grad(lambda w: jnp.sum(each(w, batch) * jnp.array([1.0, 2.0]))))(
+            WEIGHTS[0]
+        )
+
+    check(gradient(piped), gradient(looped))
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_accumulated_gradients_are_those_of_a_loop_on_replicas(check_vma: bool):
+    mesh = jax.sharding.Mesh(jax.devices()[:2], ("d",))
+    gradient = jax.grad(lambda w, x: head(WEIGHTS[2], layer(w, x)))
+
+    def over_replicas(total: Any) -> Any:
+        run = jax.shard_map(
+            lambda w, x: total(w, x[0])[None],
+            mesh=mesh,
+            in_specs=(jax.P(), jax.P("d")),
+            out_specs=jax.P("d"),
+            check_vma=check_vma,
+        )
+        return jax.jit(run)(WEIGHTS[0], jnp.stack([BATCH, BATCH + 1]))
+
+    got = over_replicas(ipu.accumulate(gradient, micro_batches=4, reduction="sum"))
+    check(got, over_replicas(lambda w, x: sum(gradient(w, micro_batch) for micro_batch in x)))
+
+
+@pytest.mark.parametrize("outputs", ["mean", "running_mean"])
+def test_rules_of_derivatives_that_capture_arrays(outputs: str):
+    factors = jnp.array([2.0, 3.0, 5.0])
+
+    @jax.custom_vjp
+    def scaled(x: jax.Array) -> jax.Array:
+        return x
+
+    scaled.defvjp(lambda x: (x, None), lambda _, ct: (ct * factors,))
+
+    def one(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(scaled(w) * x))
+
+    loss = ipu.pipeline(one, micro_batches=4, outputs=outputs)
+    got = jax.jit(jax.grad(loss))(jnp.ones(3), BATCH)
+    check(got, factors * jnp.mean(jnp.sum(BATCH * jnp.cos(BATCH), 1), 0))
+
+
 def test_a_stage_that_a_stage_calls_is_a_part_of_it():
     inner = ipu.stage(layer, ipu=1, name="inner", remat="then")
     stages = [lambda w, x: layer(w, inner(w, x)), lambda w, x: head(w, x)]

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = "--xla_allow_excess_precision=false --xla_backend_optimization_level=0"
+UNOPTIMISED = "--xla_backend_optimization_level=0"
+FLAGS = f"--xla_allow_excess_precision=false {UNOPTIMISED}"
 #: Seconds that one program may take, of which it needs less than one on an idle machine.
 TIMEOUT = 300.0
 #: Every how many programs of single ops the reference interpreter runs too.
@@ -262,6 +263,8 @@ def environment(first: int, kind: str = "programs") -> dict[str, str]:
         quiet |= {"JAX_IPU_DEVICE_COUNT": "2", "JAX_IPU_IPUS_PER_DEVICE": "2"}
     if kind == "composed":
         quiet |= {"JAX_IPU_MODEL_NUM_TILES": "16", "JAX_NUM_CPU_DEVICES": "2"}
+        # Unoptimised, JAX's CPU backend makes NaN of some gradients.
+        flags = flags.replace(UNOPTIMISED, "").strip()
     if kind == "dtypes":
         quiet |= {"JAX_IPU_DEVICE_COUNT": "1", "JAX_IPU_IPUS_PER_DEVICE": "1"}
     fixed = {**quiet, "JAX_PLATFORMS": "ipu,cpu", "XLA_FLAGS": flags}

@@ -17,7 +17,6 @@ from tests.fuzz.composed.draw import Draw, Function, doubled, merged
 from tests.fuzz.composed.transforms import loss_of, transform, with_gradient
 
 Wrapped = Callable[[Function], Function]
-_OFFLOADED = jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
 _SCHEDULES = ("grouped", "interleaved", "sequential")
 
 
@@ -99,8 +98,7 @@ def outlined(fun: Function, d: Draw) -> Function:
 
 @ours()
 def remat(fun: Function, d: Draw) -> Function:
-    policies = jax.checkpoint_policies
-    policy = d.choice((None, policies.dots_saveable, _OFFLOADED))
+    policy = d.choice((None, jax.checkpoint_policies.dots_saveable))
     return ipu.remat(fun, policy)
 
 
@@ -278,8 +276,8 @@ def _fed(fun: Function) -> Function:
 @ours(_fed, often=0.5)
 def fed(fun: Function, d: Draw) -> Function:
     """A loop with an endless infeed."""
-    infeed = ipu.Infeed(itertools.repeat(np.float32(0.1)))
-    return lambda w, x: ipu.repeat(2, lambda c, batch: fun(w, c + batch), x, infeed=infeed)
+    infeed = ipu.Infeed(itertools.repeat(np.full(2, 0.1, np.float32)))  # one for each replica
+    return lambda w, x: ipu.repeat(2, lambda c, batch: fun(w, c + batch[0]), x, infeed=infeed)
 
 
 def _updated(fun: Function) -> Function:
