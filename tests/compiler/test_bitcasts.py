@@ -10,33 +10,16 @@ import numpy as np
 import pytest
 from jax import lax
 
+from ipujax.element_types import ELEMENT_TYPES
+
 #: Of fewer bits than ml_dtypes stores an element in.
 NARROW = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
-DTYPES = [
-    "int2",
-    "uint2",
-    "int4",
-    "uint4",
-    "float4_e2m1fn",
-    "int8",
-    "uint8",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "int16",
-    "uint16",
-    "float16",
-    "bfloat16",
-    "int32",
-    "uint32",
-    "float32",
-]
 WIDE = ["int64", "uint64", "float64"]
+DTYPES = [
+    each.name
+    for each in ELEMENT_TYPES
+    if each.name not in ("bool", "complex64", "complex128", *WIDE)
+]
 #: All bytes, then signalling NaNs of 16 and 32 bits.
 BYTES = np.concatenate(
     [
