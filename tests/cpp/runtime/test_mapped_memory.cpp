@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ const std::size_t kPageBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 class File {
  public:
   File() {
-    std::string name = "/tmp/ipujax-mapped-XXXXXX";
+    std::string name = std::filesystem::temp_directory_path() / "ipujax-mapped-XXXXXX";
     file_ = mkstemp(name.data());
     unlink(name.c_str());
     const std::string sevens(kPages * kPageBytes, 7);
