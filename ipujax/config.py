@@ -183,11 +183,10 @@ def _check_together(machine: MachineConfig) -> None:
             "Run python -m ipujax devices --ids."
         )
     _check_apart(machine)
-    wrong = [count for count in machine.ipus if count & (count - 1)]
+    wrong = [count for count in machine.ipus if count & (count - 1)] if machine.num_ipus else []
     if wrong:
-        name = "num_ipus" if machine.num_ipus else "ipus_per_device"
         raise ConfigError(
-            f"[config] {name} needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
+            f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
             f"Use {rounded_up(wrong[0])}, or set auto_round_num_ipus."
         )
     if machine.use_model and not machine.num_tiles:

@@ -48,8 +48,7 @@ def test_ids_are_single_ipus_then_groups():
     ("values", "ipus", "firsts"),
     [
         ({}, [1, 1, 1, 1], [0, 1, 2, 3]),
-        ({"ipus_per_device": 2, "device_count": 2}, [2, 2], [0, 2]),
-        ({"ipus_per_device": 3, "device_count": 2, "auto_round_num_ipus": True}, [4, 4], [0, 4]),
+        ({"ipus_per_device": 3, "device_count": 2}, [3, 3], [0, 3]),
         ({"ipus_per_device": 2, "visible_devices": "1,3"}, [2, 2], [2, 6]),
         ({"visible_devices": "1,3"}, [1, 1], [1, 3]),
         ({"num_ipus": 4}, [4], [0]),
@@ -70,10 +69,6 @@ def test_the_ipus_of_devices(values: dict[str, object], ipus: list[int], firsts:
         (
             {"IPUJAX_NUM_IPUS": "3"},
             "needs powers of two, which is how IPUs are linked; got 3. Use 4",
-        ),
-        (
-            {"JAX_IPU_IPUS_PER_DEVICE": "3"},
-            "ipus_per_device needs powers of two, which is how IPUs are linked; got 3. Use 4",
         ),
         ({"IPUJAX_NUM_IPUS": "2,0"}, "numbers of IPUs from 1 to 64, comma-separated"),
         ({"IPUJAX_NUM_IPUS": "1;2"}, "numbers of IPUs from 1 to 64"),

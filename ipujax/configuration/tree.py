@@ -46,9 +46,12 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
         """The numbers of IPUs of the JAX devices, one for each."""
         if self.device_ids:
             return [count for _, count in self.chosen]
+        if self.num_ipus:
+            return [
+                rounded_up(n) if self.auto_round_num_ipus else n for n in numbers(self.num_ipus)
+            ]
         count = len(numbers(self.visible_devices)) or self.device_count
-        given = numbers(self.num_ipus) or [self.ipus_per_device] * count
-        return [rounded_up(n) if self.auto_round_num_ipus else n for n in given]
+        return [self.ipus_per_device] * count
 
     @property
     def chosen(self) -> list[tuple[int, int]]:
@@ -56,8 +59,8 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
         if self.device_ids:
             known = groups(self.num_ipus_in_host)
             return [known[each] for each in numbers(self.device_ids) if each < len(known)]
-        pairs = zip(numbers(self.visible_devices), self.ipus, strict=False)
-        return [(each * count, count) for each, count in pairs]
+        count = self.ipus_per_device
+        return [(each * count, count) for each in numbers(self.visible_devices)]
 
     @property
     def first_ipus(self) -> list[int]:
