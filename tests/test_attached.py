@@ -20,6 +20,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 HOLD = """
 import sys, time
 from ipujax import attached
+from ipujax.errors import AttachError
 print(attached.attach([{count}], 4), flush=True)
 sys.stdin.read()
 """
@@ -108,6 +109,7 @@ def test_waiting_ends_when_ipus_are_free_or_time_is_up(other):
 FORK = """
 import os, time
 from ipujax import attached
+from ipujax.errors import AttachError
 attached.attach([2], 4)
 child = os.fork()
 if child == 0:
@@ -144,6 +146,6 @@ def test_a_lock_file_that_is_a_link_is_not_followed(private_folder: Path):
     lock.unlink()
     (private_folder / "precious").write_text("keep")
     lock.symlink_to(private_folder / "precious")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(AttachError, match="symbolic links"):
         attached.attach([1], 4)
     assert (private_folder / "precious").read_text() == "keep"

@@ -64,7 +64,7 @@ class Loop:
         return self.num_shared + self.num_carried
 
     def sharing(self, count: int, **changed: Any) -> Loop:
-        """The loop with so many shared operands more, before the others."""
+        """The loop with `count` more shared operands, before the others."""
         partitions = (*[None] * count, *self.partitions) if self.partitions else ()
         num_shared = self.num_shared + count
         return replace(self, num_shared=num_shared, partitions=partitions, **changed)

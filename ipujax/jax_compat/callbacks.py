@@ -192,8 +192,10 @@ def _emit_callback(
 
     del returns_token
     if partitioned and result_avals:
-        text = "[callback] needs a partitioned callback that returns nothing; got results."
-        raise ValueError(f"{text} Leave out partitioned=True.")
+        raise ValueError(
+            "[callback] needs a partitioned callback that returns nothing; got results. "
+            "Leave out partitioned=True."
+        )
     # Keys of random numbers reach callbacks as what they are made of, integers.
     operand_avals = [core.physical_aval(aval) for aval in operand_avals]
 
