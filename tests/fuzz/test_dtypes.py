@@ -48,12 +48,13 @@ def test_calls_of_ipujax_with_every_dtype(each: ElementType) -> None:
 
 
 def test_every_custom_call_is_made() -> None:
-    """A new one needs a row of the table, or a generator of the library."""
+    """A new one needs a row of the table or a generator of the library; tests have their own."""
     found: set[str] = set()
     for function, arrays in _calls():
         lowered = jax.jit(function).trace(*arrays).lower(lowering_platforms=("ipu",))
         found |= set(re.findall(r"custom_call @(\w+)", lowered.as_text()))
-    assert sorted(set(CUSTOM_CALLS) - found - ELSEWHERE.keys()) == []
+    ours = {target for target in CUSTOM_CALLS if not target.startswith("ipu_test_")}
+    assert sorted(ours - found - ELSEWHERE.keys()) == []
     assert sorted(ELSEWHERE.keys() - set(CUSTOM_CALLS)) == []
 
 

@@ -7,6 +7,7 @@
 #include "Check.hpp"
 #include "engine/Image.hpp"
 #include "engine/Kernel.hpp"
+#include "engine/Rank.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/verify/Overlap.hpp"
 #include "engine/verify/Verify.hpp"
@@ -105,7 +106,8 @@ TEST(operands_stay_inside_their_buffers) {
       "too many elements");
   refusesOperand([](OperandDesc& o) { o.type = static_cast<ElementType>(77); }, "malformed");
   refusesOperand([](OperandDesc& o) { o.access = static_cast<Access>(7); }, "unknown type");
-  refusesOperand([](OperandDesc& o) { o.shape.assign(40, 1), o.strides.assign(40, 1); },
+  const std::size_t rank = ipujax::engine::kMostRank + 1;
+  refusesOperand([&](OperandDesc& o) { o.shape.assign(rank, 1), o.strides.assign(rank, 1); },
                  "dimensions");
 }
 
