@@ -61,6 +61,10 @@ void bindArrays(py::module_& m) {
   m.def("aligned_bytes", &alignedBytes, "size"_a);
 }
 
+void resetSeed(Session& s, std::uint64_t seed, bool identical_replicas) {
+  s.runner->resetSeed(seed, identical_replicas);
+}
+
 void bindSession(py::module_& m) {
   py::class_<Session>(m, "Session")
       .def(py::init([](const std::string& path, std::int64_t us, std::size_t depth) {
@@ -92,12 +96,7 @@ void bindSession(py::module_& m) {
             });
           },
           "arrays"_a, "values"_a, "timeout_us"_a)
-      .def(
-          "reset_seed",
-          [](Session& s, std::uint64_t seed, bool identical_replicas) {
-            s.runner->resetSeed(seed, identical_replicas);
-          },
-          "seed"_a, "identical_replicas"_a, Release())
+      .def("reset_seed", &resetSeed, "seed"_a, "identical_replicas"_a, Release())
       .def(
           "set_stored",
           [](Session& s, const std::vector<std::pair<std::string, py::array>>& values) {
