@@ -173,6 +173,19 @@ def io_effects() -> frozenset[Any]:
     return frozenset({callback._IOEffect})
 
 
+def _canonical(function: Callable[..., Sequence[object]]) -> Callable[..., tuple[Any, ...]]:
+    """`function` with its results, Python numbers and lists too, in JAX's default dtypes."""
+    from jax._src import dtypes
+
+    x64 = bool(jax.config.jax_enable_x64)  # callbacks run on other threads
+
+    def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
+        with jax.enable_x64(x64):
+            return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
+
+    return canonical
+
+
 def _emit_callback(
     ctx: Any,
     function: Callable[..., Sequence[object]],
@@ -187,7 +200,7 @@ def _emit_callback(
     sharding: Any = None,
 ) -> tuple[Sequence[Any], Any, Any]:
     """`custom_call @ipu_python_callback(token?, operands)`; signature and results are JAX's."""
-    from jax._src import core, dtypes
+    from jax._src import core
     from jax._src.interpreters import mlir as private_mlir
 
     del returns_token
@@ -199,13 +212,7 @@ def _emit_callback(
     # Keys of random numbers reach callbacks as what they are made of, integers.
     operand_avals = [core.physical_aval(aval) for aval in operand_avals]
 
-    x64 = bool(jax.config.jax_enable_x64)  # callbacks run on other threads
-
-    def canonical(*arguments: np.ndarray) -> tuple[np.ndarray, ...]:
-        # Results may be Python numbers and lists; JAX gives them its default dtypes.
-        with jax.enable_x64(x64):
-            return tuple(dtypes.canonicalize_value(np.asarray(a)) for a in function(*arguments))
-
+    canonical = _canonical(function)
     handle = host_callbacks.register(
         canonical,
         [aval.shape for aval in result_avals],
