@@ -26,9 +26,9 @@ Device& deviceOf(PJRT_Device* handle) { return object<Device>(handle); }
 
 }  // namespace
 
-void DeviceSet::drainHostCallbacks() {
+void DeviceSet::drainEffects() {
   for (auto* device : local) {
-    if (device->runtime()->queued_with_callbacks.load() > 0) device->queue().drain();
+    if (device->runtime()->queued_with_effects.load() > 0) device->queue().drain();
   }
 }
 

@@ -17,8 +17,8 @@ struct DeviceSet {
   std::vector<Device*> local;
   const std::shared_ptr<ClientViews> views = std::make_shared<ClientViews>();
 
-  /// Where a program with host callbacks is queued, waits until the queue has run.
-  void drainHostCallbacks();
+  /// Where a program with callbacks, or one that prints, is queued: waits until the queue has run.
+  void drainEffects();
   void close();           ///< ends the devices' threads
   bool endInterrupted();  ///< as Device::endInterrupted, on all
 };

@@ -207,11 +207,11 @@ class PythonHostCallbacks final : public runtime::HostCallbacks {
   bool takesManyThreads() const override { return !state().ending.load(); }
 };
 
-/// Before the interpreter goes away: lets compiles and programs that call into Python end, then
-/// ends all others. What runs after this runs in the thread that asks for it.
+/// Before the interpreter goes away: lets compiles and programs that call into Python or print end,
+/// then ends all others. What runs after this runs in the thread that asks for it.
 void shutDown() {
   const py::gil_scoped_release no_gil;
-  for (const auto& devices : Client::deviceSets()) devices->drainHostCallbacks();
+  for (const auto& devices : Client::deviceSets()) devices->drainEffects();
   state().main_thread = std::this_thread::get_id();
   state().ending.store(true);
   {
@@ -391,6 +391,12 @@ void bindPlugin(py::module_& module) {
   // For each client that JAX makes, and when JAX lets go of all of them.
   module.def("keep_client", keepNewClient, "client"_a);
   module.def("retire_clients", retireClients);
+  module.def(
+      "reset_seed",
+      [](std::uint64_t seed, bool identical_replicas) {
+        runtime::RunSeeds::shared().reset(seed, identical_replicas);
+      },
+      "seed"_a, "identical_replicas"_a);
   module.def("check_transfers", &transfer_checks::set, "on"_a);
   module.def("is_idle", isIdle);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });

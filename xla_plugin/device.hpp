@@ -40,7 +40,7 @@ struct DeviceRuntime {
   const std::shared_ptr<runtime::DeviceState> state;  ///< null on devices of other processes
   const Connection connection;
   DeviceCounters counters;
-  std::atomic<int> queued_with_callbacks{0};  ///< programs that wait or run
+  std::atomic<int> queued_with_effects{0};  ///< programs that call back or print, and wait or run
   std::mutex run_mutex;          ///< held while a program runs here: programs share the state
   std::mutex running_mutex;      ///< guards running
   std::shared_ptr<Run> running;  ///< to be cancelled at close or by Ctrl-C

@@ -36,6 +36,11 @@ std::chrono::seconds patienceOfOneProgram() {
                       ". Call it with arrays like those it was compiled for.");
 }
 
+/// Whether somebody notices that it ran though nobody asks for its results.
+bool hasEffects(const runtime::Signature& signature) {
+  return signature.has_host_callbacks || signature.prints;
+}
+
 /// The run mutexes of all devices of a program, by ascending address: two programs that both need
 /// some of them never wait for each other.
 class RunLocks {
@@ -122,6 +127,7 @@ Launch::Launch(std::shared_ptr<Placement> placement) : placement_(std::move(plac
   const auto replicas = placement_->devices.size();
   inputs_.reserve(replicas * placement_->program->signature().inputs.size());
   outputs_.reserve(replicas * placement_->program->outputs().size());
+  if (placement_->program->signature().takes_seed) seed_ = runtime::RunSeeds::shared().next();
 }
 
 void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number) {
@@ -236,9 +242,10 @@ void Launch::makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffe
 
 void Launch::setDone(Ref<Event> done) {
   done_ = std::move(done);
-  if (!placement_->program->signature().has_host_callbacks) return;
-  holdArguments();
-  for (const auto& runtime : placement_->runtimes) runtime->queued_with_callbacks.fetch_add(1);
+  const auto& signature = placement_->program->signature();
+  if (hasEffects(signature))
+    for (const auto& runtime : placement_->runtimes) runtime->queued_with_effects.fetch_add(1);
+  if (signature.has_host_callbacks) holdArguments();
 }
 
 /// So that a program which is queued behind, and may overtake, copies a donated one of them. What
@@ -306,7 +313,7 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
     const std::int64_t begin = is_traced ? RunRecorder::now() : 0;
     const auto start = std::chrono::steady_clock::now();
     LaunchCallbacks callbacks(*placement_, done_);
-    session.run(arrays, &callbacks);
+    session.run(arrays, &callbacks, seed_);
     const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - start;
     placement_->timed(took.count());
     if (is_traced) record(begin);
@@ -428,9 +435,8 @@ void Launch::finish(const FailurePtr& failure) noexcept {
   held_.clear();
   inputs_.clear();
   outputs_.clear();
-  if (placement_->program->signature().has_host_callbacks) {
-    for (const auto& runtime : placement_->runtimes) runtime->queued_with_callbacks.fetch_sub(1);
-  }
+  if (hasEffects(placement_->program->signature()))
+    for (const auto& runtime : placement_->runtimes) runtime->queued_with_effects.fetch_sub(1);
   const auto done = std::move(done_);
   done->set(failure);
 }

@@ -62,12 +62,13 @@ class Launch final : public Task {
 
   std::shared_ptr<Placement> placement_;
   const std::uint64_t interrupts_ = runtime::interrupts::number();  ///< before it was launched
-  std::vector<Ref<Storage>> inputs_;                                // replica by replica
-  std::vector<Ref<Storage>> outputs_;                               // replica by replica
-  std::vector<Ref<Storage>> held_;                                  // of inputs_
-  std::vector<Ref<Event>> waits_;                                   // inputs that were not ready
-  std::vector<bool> given_twice_;  // inputs that came more than once; empty if none did
-  FailurePtr poison_;              // of an input that had failed
+  runtime::RunSeed seed_;              // by order of calls, not of runs
+  std::vector<Ref<Storage>> inputs_;   // replica by replica
+  std::vector<Ref<Storage>> outputs_;  // replica by replica
+  std::vector<Ref<Storage>> held_;     // of inputs_
+  std::vector<Ref<Event>> waits_;      // inputs that were not ready
+  std::vector<bool> given_twice_;      // inputs that came more than once; empty if none did
+  FailurePtr poison_;                  // of an input that had failed
   Ref<Event> done_;
 };
 

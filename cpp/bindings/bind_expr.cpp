@@ -11,6 +11,7 @@
 #include "popx/HalfOverflow.hpp"
 #include "popx/Layout.hpp"
 #include "popx/Map.hpp"
+#include "popx/Rounding.hpp"
 #include "popx/VariableUse.hpp"
 
 namespace pe = popx::expr;
@@ -68,6 +69,12 @@ void bindPopopsExpr(py::module_& m) {
 }
 
 void bindPopxExpr(py::module_& m) {
+  m.def(
+      "Rounded",
+      [](const pe::Expr& a, std::int64_t stream) {
+        return pe::Expr(popx::expr::Rounded(a, stream));
+      },
+      "a"_a, "stream"_a);
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name) m.def(#Name, &unary<pe::Name>, "a"_a);
 #include "engine/expr/ElementwiseOps.def"
@@ -154,6 +161,13 @@ void bindExpr(py::module_& m) {
   auto popops_expr = popops.def_submodule("expr");
   auto popx = m.def_submodule("popx");
   popx.def("setHalfOverflow", &popx::setHalfOverflow, "graph"_a, "behaviour"_a, "prog"_a);
+  popx.def("runKeys", &popx::runKeys, "graph"_a, "replicas"_a, "prog"_a, debugArg());
+  popx.def("makeKey", &popx::makeKey, "graph"_a, debugArg());
+  popx.def("foldKey", &popx::foldKey, "graph"_a, "key"_a, "number"_a, "offset"_a, "factor"_a,
+           "folded"_a, "prog"_a, debugArg());
+  popx.def("startCount", &popx::startCount, "graph"_a, "prog"_a, debugArg());
+  popx.def("count", &popx::count, "graph"_a, "number"_a, "prog"_a, debugArg());
+  popx.def("setRoundingKey", &popx::setRoundingKey, "graph"_a, "key"_a, "stream"_a);
   popx.def("sameLayout", &popx::sameLayout, "a"_a, "b"_a);
   popx.def("setLayoutGroup", &popx::setLayoutGroup, "graph"_a, "group"_a);
   py::native_enum<popx::VariableUse>(popx, "VariableUse", "enum.Enum")

@@ -92,6 +92,12 @@ void bindSession(py::module_& m) {
           },
           "arrays"_a, "values"_a, "timeout_us"_a)
       .def(
+          "reset_seed",
+          [](Session& s, std::uint64_t seed, bool identical_replicas) {
+            s.runner->resetSeed(seed, identical_replicas);
+          },
+          "seed"_a, "identical_replicas"_a, Release())
+      .def(
           "set_stored",
           [](Session& s, const std::vector<std::pair<std::string, py::array>>& values) {
             std::vector<embedded::Session::NewValue> made;

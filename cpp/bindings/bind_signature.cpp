@@ -26,7 +26,8 @@ void bindSignature(py::module_& module) {
       .def_readwrite("minor_to_major", &TensorSpec::minor_to_major);
   py::class_<Signature>(m, "Signature")
       .def(py::init([](std::string name, Specs inputs, Specs outputs, Alias output_alias,
-                       bool has_host_callbacks, std::uint32_t num_replicas, std::string interface) {
+                       bool has_host_callbacks, std::uint32_t num_replicas, std::string interface,
+                       bool takes_seed, bool prints) {
              return Signature{std::move(name),
                               std::move(inputs),
                               std::move(outputs),
@@ -34,10 +35,13 @@ void bindSignature(py::module_& module) {
                               has_host_callbacks,
                               num_replicas,
                               {},
-                              std::move(interface)};
+                              std::move(interface),
+                              takes_seed,
+                              prints};
            }),
            "name"_a, "inputs"_a = Specs(), "outputs"_a = Specs(), "output_alias"_a = Alias(),
-           "has_host_callbacks"_a = false, "num_replicas"_a = 1, "interface"_a = "")
+           "has_host_callbacks"_a = false, "num_replicas"_a = 1, "interface"_a = "",
+           "takes_seed"_a = false, "prints"_a = false)
       .def_readonly("name", &Signature::name)
       .def_readonly("inputs", &Signature::inputs)
       .def_readonly("outputs", &Signature::outputs)

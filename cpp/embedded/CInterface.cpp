@@ -151,6 +151,13 @@ int ipujax_is_done(const ipujax_run* run) { return run && run->run->isDone() ? 1
 
 void ipujax_free_run(ipujax_run* run) { const std::unique_ptr<ipujax_run> owned(run); }
 
+ipujax_status ipujax_reset_seed(ipujax_session* session, uint64_t seed, int identical_replicas) {
+  return guarded([&] {
+    require(session, "a session");
+    session->session->resetSeed(seed, identical_replicas != 0);
+  });
+}
+
 ipujax_status ipujax_read_stored(ipujax_session* session, const char* name, void* elements,
                                  size_t bytes) {
   return guarded([&] {

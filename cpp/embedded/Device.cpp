@@ -168,11 +168,12 @@ void Device::numberContents() {
   }
 }
 
-void Device::runOnce(Clock::time_point deadline, const std::atomic<bool>& is_closed) {
+void Device::runOnce(Clock::time_point deadline, const std::atomic<bool>& is_closed,
+                     const runtime::RunSeed& seed) {
   if (session_->tellsContents()) numberContents();
   watchdog_.begin(deadline);
   try {
-    session_->run(arrays_, nullptr);
+    session_->run(arrays_, nullptr, seed);
     may_have_late_cancel_ |= watchdog_.end();
   } catch (...) {
     if (watchdog_.end())
@@ -184,7 +185,7 @@ void Device::runOnce(Clock::time_point deadline, const std::atomic<bool>& is_clo
                   "[runtime] needs an open session; got one that was closed. Open "
                   "the file again.");
     if (!std::exchange(may_have_late_cancel_, false)) throw;
-    runOnce(deadline, is_closed);
+    runOnce(deadline, is_closed, seed);
   }
 }
 
@@ -258,7 +259,7 @@ void Device::run(const Arrays& arrays, Clock::time_point deadline,
     throw Error(Status::kClosed,
                 "[runtime] needs an open session; got one that was closed. Open the file again.");
   bind(arrays);
-  runOnce(deadline, is_closed);
+  runOnce(deadline, is_closed, seeds_.next());
   give(arrays);
 }
 

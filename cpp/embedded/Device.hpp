@@ -23,6 +23,9 @@ class Device {
   void run(const Arrays& arrays, Clock::time_point deadline, const std::atomic<bool>& is_closed);
   /// The run in progress ends where it can.
   void cancel();
+  void resetSeed(std::uint64_t seed, bool identical_replicas) {
+    seeds_.reset(seed, identical_replicas);
+  }
   void setStored(std::span<const Session::NewValue> values);
   void readStored(const std::string& name, std::span<std::byte> elements);
 
@@ -66,7 +69,8 @@ class Device {
   static Elements divided(const Input& input, const std::byte* whole);
   void keep(Input& input, Elements elements);
   void keepState(Input& input, Output& output, std::size_t slot);
-  void runOnce(Clock::time_point deadline, const std::atomic<bool>& is_closed);
+  void runOnce(Clock::time_point deadline, const std::atomic<bool>& is_closed,
+               const runtime::RunSeed& seed);
   void give(const Arrays& arrays);
   Input& storedByName(const std::string& name);
 
@@ -84,6 +88,7 @@ class Device {
   std::vector<Bound> bound_;
   std::vector<runtime::Arrays> arrays_;
   std::unique_ptr<runtime::Session> session_;
+  runtime::RunSeeds seeds_;
   bool may_have_late_cancel_ = false;  // which came when its run had just ended
   Watchdog watchdog_;
 };

@@ -136,6 +136,12 @@ std::shared_ptr<Run> Session::submit(Arrays arrays, Timeout timeout) {
   return run;
 }
 
+void Session::resetSeed(std::uint64_t seed, bool identical_replicas) {
+  const std::shared_lock use(impl_->in_use);
+  if (impl_->is_closed.load()) failClosed();
+  impl_->device.resetSeed(seed, identical_replicas);
+}
+
 void Session::setStored(std::span<const NewValue> values) {
   const std::shared_lock use(impl_->in_use);
   if (impl_->is_closed.load()) failClosed();

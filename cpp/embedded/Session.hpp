@@ -79,6 +79,10 @@ class Session {
   void setStored(std::span<const NewValue> values);
   void readStored(const std::string& name, std::span<std::byte> elements) const;
 
+  /// The seed of the random bits of stochastic rounding, for runs that begin from now on; 0 at
+  /// first. The n-th run after it draws what the n-th run after another call with this seed does.
+  void resetSeed(std::uint64_t seed, bool identical_replicas = false);
+
   /// Ends the run in progress, fails those that wait with kClosed, and returns when none is left.
   /// Later calls throw kClosed.
   void close();

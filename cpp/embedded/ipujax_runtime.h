@@ -33,8 +33,8 @@ typedef enum ipujax_recovery {
   IPUJAX_NO_RECOVERY = 3
 } ipujax_recovery;
 
-/* A program on devices of its own; runs come one at a time. Arrays are whole, whatever parts of them
- * each device has. */
+/* A program on devices of its own; runs come one at a time. Arrays are whole, whatever parts of
+ * them each device has. */
 typedef struct ipujax_session ipujax_session;
 /* A run that was submitted. */
 typedef struct ipujax_run ipujax_run;
@@ -43,9 +43,9 @@ typedef struct ipujax_batcher ipujax_batcher;
 
 /* An array that callers pass or get. Valid as long as the session. */
 typedef struct ipujax_tensor {
-  const char *name;  /* "params['w']" */
-  const char *dtype; /* "float32", "bfloat16", "int32", "bool" ... */
-  const int64_t *shape;
+  const char* name;  /* "params['w']" */
+  const char* dtype; /* "float32", "bfloat16", "int32", "bool" ... */
+  const int64_t* shape;
   size_t rank;
   size_t bytes; /* 0 for an input that the program has no use for */
 } ipujax_tensor;
@@ -56,62 +56,67 @@ typedef struct ipujax_options {
   size_t queue_depth;  /* submitted runs that may wait; 0: 64 */
 } ipujax_options;
 
-const char *ipujax_version(void);
+const char* ipujax_version(void);
 /* Of the calling thread's last call that failed; valid until the next one. */
-const char *ipujax_last_message(void);
+const char* ipujax_last_message(void);
 ipujax_recovery ipujax_last_recovery(void);
 
 /* `options` may be null. */
-ipujax_status ipujax_open(const char *path, const ipujax_options *options,
-                          ipujax_session **session);
+ipujax_status ipujax_open(const char* path, const ipujax_options* options,
+                          ipujax_session** session);
 /* Cancels the run in progress, fails those that wait with IPUJAX_CLOSED, waits for their threads to
  * leave, and frees the session. Free batchers before. Null is ignored. */
-void ipujax_close(ipujax_session *session);
+void ipujax_close(ipujax_session* session);
 
-const char *ipujax_name(const ipujax_session *session);
-size_t ipujax_num_inputs(const ipujax_session *session);
-size_t ipujax_num_outputs(const ipujax_session *session);
-size_t ipujax_num_stored(const ipujax_session *session); /* arguments that the file holds */
-ipujax_tensor ipujax_input(const ipujax_session *session, size_t index);
-ipujax_tensor ipujax_output(const ipujax_session *session, size_t index);
-ipujax_tensor ipujax_stored(const ipujax_session *session, size_t index);
+const char* ipujax_name(const ipujax_session* session);
+size_t ipujax_num_inputs(const ipujax_session* session);
+size_t ipujax_num_outputs(const ipujax_session* session);
+size_t ipujax_num_stored(const ipujax_session* session); /* arguments that the file holds */
+ipujax_tensor ipujax_input(const ipujax_session* session, size_t index);
+ipujax_tensor ipujax_output(const ipujax_session* session, size_t index);
+ipujax_tensor ipujax_stored(const ipujax_session* session, size_t index);
 
 /* One array for each input and output; null for an output that is not wanted. Time-out 0: as the
  * session has it. A run that takes longer is cancelled at its next step. */
-ipujax_status ipujax_run_now(ipujax_session *session, const void *const *inputs, size_t num_inputs,
-                             void *const *outputs, size_t num_outputs, uint64_t timeout_us);
+ipujax_status ipujax_run_now(ipujax_session* session, const void* const* inputs, size_t num_inputs,
+                             void* const* outputs, size_t num_outputs, uint64_t timeout_us);
 /* The same on the session's own thread, in order; the arrays must live until the run is done. */
-ipujax_status ipujax_submit(ipujax_session *session, const void *const *inputs, size_t num_inputs,
-                            void *const *outputs, size_t num_outputs, uint64_t timeout_us,
-                            ipujax_run **run);
+ipujax_status ipujax_submit(ipujax_session* session, const void* const* inputs, size_t num_inputs,
+                            void* const* outputs, size_t num_outputs, uint64_t timeout_us,
+                            ipujax_run** run);
 /* The run's own status, or IPUJAX_TIMEOUT while it goes on; 0 waits without end. */
-ipujax_status ipujax_wait(ipujax_run *run, uint64_t timeout_us);
-int ipujax_is_done(const ipujax_run *run);
+ipujax_status ipujax_wait(ipujax_run* run, uint64_t timeout_us);
+int ipujax_is_done(const ipujax_run* run);
 /* The run itself goes on. */
-void ipujax_free_run(ipujax_run *run);
+void ipujax_free_run(ipujax_run* run);
+
+/* The seed of the random bits of stochastic rounding, for runs that begin from now on; 0 at first.
+ * The n-th run after it draws what the n-th run after another call with this seed does. Replicas
+ * draw bits of their own, unless `identical_replicas` is not 0. */
+ipujax_status ipujax_reset_seed(ipujax_session* session, uint64_t seed, int identical_replicas);
 
 /* Copies an argument that is stored, or puts another in its place from the next run on. */
-ipujax_status ipujax_read_stored(ipujax_session *session, const char *name, void *elements,
+ipujax_status ipujax_read_stored(ipujax_session* session, const char* name, void* elements,
                                  size_t bytes);
 /* Several at one time: no run sees only some of them. */
-ipujax_status ipujax_set_stored(ipujax_session *session, const char *const *names,
-                                const void *const *elements, const size_t *bytes, size_t count);
+ipujax_status ipujax_set_stored(ipujax_session* session, const char* const* names,
+                                const void* const* elements, const size_t* bytes, size_t count);
 
 /* All inputs and outputs have samples along their first axis. A batch runs when it is full, or
  * `delay_us` after its first request. */
-ipujax_status ipujax_make_batcher(ipujax_session *session, uint64_t delay_us,
-                                  ipujax_batcher **batcher);
-size_t ipujax_batch_size(const ipujax_batcher *batcher);
+ipujax_status ipujax_make_batcher(ipujax_session* session, uint64_t delay_us,
+                                  ipujax_batcher** batcher);
+size_t ipujax_batch_size(const ipujax_batcher* batcher);
 /* Arrays of `samples` samples each; returns when the results are there. */
-ipujax_status ipujax_run_samples(ipujax_batcher *batcher, const void *const *inputs,
-                                 size_t num_inputs, void *const *outputs, size_t num_outputs,
+ipujax_status ipujax_run_samples(ipujax_batcher* batcher, const void* const* inputs,
+                                 size_t num_inputs, void* const* outputs, size_t num_outputs,
                                  size_t samples, uint64_t timeout_us);
 /* The same without waiting for the results; the arrays must live until the run is done. Waits where
  * as many batches of requests wait as the session queues runs. */
-ipujax_status ipujax_submit_samples(ipujax_batcher *batcher, const void *const *inputs,
-                                    size_t num_inputs, void *const *outputs, size_t num_outputs,
-                                    size_t samples, uint64_t timeout_us, ipujax_run **run);
-void ipujax_free_batcher(ipujax_batcher *batcher);
+ipujax_status ipujax_submit_samples(ipujax_batcher* batcher, const void* const* inputs,
+                                    size_t num_inputs, void* const* outputs, size_t num_outputs,
+                                    size_t samples, uint64_t timeout_us, ipujax_run** run);
+void ipujax_free_batcher(ipujax_batcher* batcher);
 
 #ifdef __cplusplus
 }

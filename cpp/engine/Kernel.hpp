@@ -10,6 +10,7 @@
 #include "engine/Step.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/verify/StepCheck.hpp"
+#include "runtime/RunSeeds.hpp"
 
 namespace ipujax::engine {
 
@@ -42,6 +43,7 @@ struct RunContext {
   HostStreams* streams = nullptr;
   std::uint32_t replica = 0;  ///< which of the program's replicas runs this step
   double cycles = 0;  ///< of the modelled IPU before this step, if the program has cycle stamps
+  runtime::RunSeed seed{};
 };
 
 /// The host implementation of one step, made once when a session loads an executable and then run

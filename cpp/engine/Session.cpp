@@ -112,13 +112,14 @@ void Session::runOne(std::uint32_t replica, const Arrays& arrays, HostStreams* s
   impl_->walker.walk(context, impl_->bindings[replica], 0);
 }
 
-void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
-                  HostStreams* streams) {
+void Session::run(std::span<const Arrays> replicas, HostCallbacks* callbacks, HostStreams* streams,
+                  const runtime::RunSeed& seed) {
   const runtime::FloatEnvironment environment;
   const ForgetCancel forget{impl_->cancelled};
   impl_->bind(replicas);
   impl_->trip_counts.clear();
   RunContext context{ThreadPool::shared(), callbacks, streams};
+  context.seed = seed;
   if (impl_->replicated) {
     impl_->replicated->run(context, impl_->bindings);
   } else {

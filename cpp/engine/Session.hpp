@@ -7,6 +7,7 @@
 #include "engine/Image.hpp"
 #include "engine/ReplicaBindings.hpp"
 #include "engine/TripCounts.hpp"
+#include "runtime/RunSeeds.hpp"
 
 namespace ipujax::engine {
 
@@ -46,7 +47,7 @@ class Session {
            HostCallbacks* callbacks = nullptr, HostStreams* streams = nullptr);
   /// The same for a program of several replicas.
   void run(std::span<const Arrays> replicas, HostCallbacks* callbacks = nullptr,
-           HostStreams* streams = nullptr);
+           HostStreams* streams = nullptr, const runtime::RunSeed& seed = {});
   /// For one replica of a program in which none meets another; the others keep what they have.
   void runOne(std::uint32_t replica, const Arrays& arrays, HostStreams* streams);
   TripMeans tripMeans() const;  ///< what the last run counted

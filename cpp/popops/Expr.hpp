@@ -27,6 +27,7 @@ struct Node {
   std::int64_t immediate = 0;  ///< placeholder: its index from 1; reduce precision: its bits
   bool is_real = false;        ///< constant: its value is `real`, else `integer`
   bool fixed_type = false;     ///< constant: never takes the type of what it stands beside
+  std::int64_t stream = 0;     ///< operation: see popx::expr::Rounded
   double real = 0;
   std::int64_t integer = 0;
   poplar::TypeTraits host;  ///< constant: of the host's value that it was made of
@@ -122,6 +123,8 @@ class Any {
 /// For the library: an operation of the engine over operands.
 NodeRef makeOp(ipujax::engine::expr::Op op, std::vector<NodeRef> args, poplar::Type type = {},
                std::int64_t immediate = 0);
+/// The operation with a stream of random bits; other nodes as they are.
+NodeRef withStream(const NodeRef& node, std::int64_t stream);
 
 /// A constant. Beside an operand of another type it takes that type (value-converting).
 class Const : public Expr {

@@ -7,10 +7,10 @@
 #include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/graph/Planning.hpp"
-#include "engine/kernels/WorkerSeeds.hpp"
 #include "poplar/RandomSeed.hpp"
 #include "poplar/exceptions.hpp"
 #include "popops/ElementWise.hpp"
+#include "popops/internal/WorkerSeeds.hpp"
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
@@ -21,29 +21,8 @@ using ipujax::engine::Access;
 using ipujax::engine::ceilDiv;
 using ipujax::engine::Cost;
 using ipujax::engine::StepSpec;
-namespace seeds = ipujax::engine::seeds;
 using poplar::Graph;
 using poplar::Tensor;
-
-/// The state of the generators of all workers, [tiles, workers, 4]; one for the graph.
-Tensor workerSeeds(Graph& graph) {
-  const auto parts = graph.impl().parts;
-  auto& hidden = graph.impl().hidden[seeds::hiddenName(parts.count, parts.first_tile)];
-  if (!hidden) {
-    // replicas of createReplicatedGraph have their own
-    Graph top = graph.getTopLevelGraph();
-    Graph& whole = parts.count > 1 ? graph : top;
-    const std::size_t tiles = whole.getTarget().getNumTiles();
-    const std::size_t workers = whole.getTarget().getNumWorkerContexts();
-    const Tensor state =
-        whole.addVariable(poplar::UNSIGNED_INT, {tiles, workers, seeds::kWords}, "poprand/state");
-    for (unsigned tile = 0; tile < tiles; ++tile) whole.setTileMapping(state[tile], tile);
-    const auto values = seeds::ofWorkers(tiles * workers, 0xcc55e1b4u, 0xaa99330fu, 0);
-    whole.setInitialValue<unsigned>(state, values);
-    hidden = state;
-  }
-  return {&graph.impl(), hidden};
-}
 
 void checkSeed(const Tensor& seed) {
   if (seed.rank() == 1 && seed.numElements() == 2 && seed.elementType() == poplar::UNSIGNED_INT)
@@ -58,7 +37,7 @@ void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t mod
     checkSeed(*seed);
     step.operands.push_back({*seed, Access::kRead, true});
   } else {
-    step.operands.push_back({workerSeeds(graph)[0][0], Access::kReadWrite, true});
+    step.operands.push_back({popops::internal::workerSeeds(graph)[0][0], Access::kReadWrite, true});
   }
   step.attributes.set("modifier", static_cast<std::int64_t>(modifier));
 }
@@ -245,7 +224,8 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
   checkSeed(masterSeed);
   StepSpec step;
   step.kernel = "poprand.set_seed";
-  step.operands = {{masterSeed, Access::kRead, true}, {workerSeeds(graph), Access::kWrite, true}};
+  step.operands = {{masterSeed, Access::kRead, true},
+                   {popops::internal::workerSeeds(graph), Access::kWrite, true}};
   step.attributes.set("modifier", static_cast<std::int64_t>(seedModifier));
   const auto& target = graph.getTarget();
   addExchange(step.cost, target, {8.0 * target.getNumTiles(), 8.0});
@@ -260,7 +240,7 @@ namespace {
 
 /// The state of the workers of the graph's tiles, which may be some of the device's.
 Tensor seedsOf(Graph& graph) {
-  const Tensor all = poprand::workerSeeds(graph);
+  const Tensor all = popops::internal::workerSeeds(graph);
   const unsigned tiles = graph.getTarget().getNumTiles();
   if (tiles == all.dim(0)) return all;
   std::vector<Tensor> mine;

@@ -43,5 +43,12 @@ class ReducePrecision : public Expr {
                                   exponentBits * 256 + mantissaBits)) {}
 };
 
+/// The same, but where it is rounded to HALF at random the bits are those of a stream: a number
+/// that is not 0. Operations of one stream round equal values alike, wherever they are computed.
+class Rounded : public Expr {
+ public:
+  Rounded(const Expr& a, std::int64_t stream) : Expr(popops::expr::withStream(a.node(), stream)) {}
+};
+
 }  // namespace popx::expr
 #endif

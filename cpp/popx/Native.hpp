@@ -77,6 +77,7 @@ using ipujax::engine::SortKey;
 using ipujax::engine::StepSpec;
 using ipujax::engine::TemporaryFolder;
 using ipujax::engine::TurnBuffers;
+using ipujax::engine::Use;
 using ipujax::engine::VariableUse;
 using ipujax::engine::ViewPtr;
 using ipujax::engine::Window;

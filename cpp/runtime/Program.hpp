@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/RunSeeds.hpp"
 #include "runtime/Signature.hpp"
 
 namespace ipujax::runtime {
@@ -37,8 +38,10 @@ struct Arrays {
 class Session {
  public:
   virtual ~Session() = default;
-  /// One element for each replica. Throws what a step or a callback throws.
-  virtual void run(std::span<const Arrays> replicas, HostCallbacks* callbacks) = 0;
+  /// One element for each replica. Throws what a step or a callback throws. `seed`: of programs
+  /// that take one, see Signature.
+  virtual void run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
+                   const RunSeed& seed) = 0;
   /// Whether runs want the numbers of the arrays' contents.
   virtual bool tellsContents() const { return false; }
   /// Set from any thread: the run in progress ends early where it can, and throws.

@@ -34,6 +34,10 @@ struct Signature {
   std::vector<std::int32_t> device_ids;
   /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
   std::string interface;
+  /// Whether it draws random bits, in stochastic rounding, that follow from the seed of a run.
+  bool takes_seed = false;
+  /// Whether it writes, without callbacks, what users read: tensors, or what their codelets print.
+  bool prints = false;
 };
 
 /// Bytes that are no executable, or not one of this build.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of
 from ipujax.compiler.read_sums import read_what_is_there
+from ipujax.compiler.rounding_streams import key_of, rounding_of
 from ipujax.errors import VerifyError
 
 #: Longer bodies need more registers than a block of elements leaves in the first-level cache.
@@ -42,6 +43,7 @@ class _Clusters:
         self.reached = [0] * count  #: bit i: (transitively) needs the cluster of op i
         self.where = {value: i for i, op in enumerate(block.ops) for value in op.results}
         self.operands: list[set[Value]] = [set()] * count
+        self.keys = [key_of(op) for op in block.ops]  #: of random bits; None: it takes any
 
     def add(self, index: int) -> None:
         op = self.ops[index]
@@ -85,7 +87,12 @@ class _Clusters:
             if value not in where or find(where[value]) not in (a, b)
         }
 
+    def round_alike(self, a: int, b: int) -> bool:
+        """Whether one key of random bits is right for both."""
+        return self.keys[a] is None or self.keys[b] is None or self.keys[a] == self.keys[b]
+
     def merge(self, a: int, b: int) -> int:
+        self.keys[a] = self.keys[b] = self.keys[a] or self.keys[b]
         self.operands[a] = self.operands[b] = self.operands_of(a, b)
         if len(self.members[a]) < len(self.members[b]):
             a, b = b, a
@@ -129,6 +136,8 @@ def _fuse_block(block: Block) -> None:
                 continue
             a, b = clusters.find(producer), clusters.find(index)
             if a == b or len(clusters.members[a]) + len(clusters.members[b]) > MAX_BODY:
+                continue
+            if not clusters.round_alike(a, b):
                 continue
             if clusters.may_merge(a, b) and len(clusters.operands_of(a, b)) <= MAX_OPERANDS:
                 clusters.merge(a, b)
@@ -176,7 +185,8 @@ def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
     operands = dict.fromkeys(
         value for op in body for value in op.operands if value not in inside and not value.is_splat
     )
-    fused = Op("fused", list(operands), {"body": body}, body[-1].source)
+    rounding = next(filter(None, map(rounding_of, body)), {})
+    fused = Op("fused", list(operands), {"body": body, **rounding}, body[-1].source)
     fused.ipu = body[0].ipu
     # A value keeps its op inside the body by position only; outside it is the fused op's.
     fused.results = [op.results[0] for op in body if op.results[0] in outside_uses]

@@ -14,6 +14,7 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.rounding_keys import USERS_CODE
 
 #: A branch costs about as much as copying this many bytes. Microseconds of a call with eight
 #: arguments of one size on the host that builds this, copied always and kept: 256 bytes 8.9 and
@@ -21,12 +22,10 @@ from ipujax.compiler.rules.builder import Builder
 #: and 9.2. Where all have changed a branch adds at most 2 of them, up to 64 KiB.
 LEAST_BYTES = 1024
 
-#: Custom calls that run users' code, which may write to its inputs though it must not.
-_USERS = frozenset({"ipu_custom_op", "ipu_tile_vertex"})
-
 
 def _is_users(op: Op) -> bool:
-    return op.name == "custom_call" and op.attrs["call_target_name"] in _USERS
+    """Whether it may write to its inputs, though it must not."""
+    return op.name == "custom_call" and op.attrs["call_target_name"] in USERS_CODE
 
 
 class KeptArguments:

@@ -63,6 +63,7 @@ def lower(program: Program, request: Request) -> Lowered:
     plans = plans_for(machine.machine)
     order = in_order(machine.selection_order, program.num_ipus)
     builder = Builder(graph, main, request.options, program.num_ipus, groups, plans, order)
+    builder.rounding.begin(program.main)
     kept = KeptArguments(builder, program)
     arguments = _read_arguments(builder, program, kept)
     remote_inputs = _remote(enumerate(arguments))
@@ -241,7 +242,7 @@ def _signature(
     program: Program, builder: Builder, request: Request, streamed: Streamed
 ) -> ipu.engine.Signature:
     inputs, outputs = request.parameter_shardings, request.result_shardings
-    main = program.main
+    main, takes_seed = program.main, builder.rounding.are_taken
     arguments = _specs(main.args, program.seen_arguments, inputs, program.argument_memories)
     results = _specs(main.results, program.seen_results, outputs, program.result_memories)
     for specs, layouts in (
@@ -261,6 +262,8 @@ def _signature(
         bool(builder.host_calls),
         request.num_devices,
         _interface(request.module) if request.num_devices > 1 else "",
+        takes_seed,
+        builder.prints,
     )
 
 

@@ -30,6 +30,7 @@ from ipujax.compiler.passes.weight_updates import set_update_options
 from ipujax.compiler.passes.wide_sums import widen_in_sums
 from ipujax.compiler.passes.x64 import legalise_x64
 from ipujax.compiler.reader import read_program
+from ipujax.compiler.rounding_streams import set_rounding_streams
 from ipujax.compiler.rules.registry import RULES
 
 #: In order; each is program -> program.
@@ -72,4 +73,5 @@ def normalise(request: Request) -> Program:
     program.options = ScopedOptions(request.options)
     for run in PASSES:
         program = run(program)
+    set_rounding_streams(program, request.parameter_shardings, request.num_devices)
     return program

@@ -20,6 +20,7 @@ from typing import Any
 
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of, walk_blocks
 from ipujax.compiler.repeats import is_transfer, repeats
+from ipujax.compiler.rounding_streams import SALT, renumber, salt_of
 from ipujax.compiler.structure import Part, Structures
 
 
@@ -125,7 +126,8 @@ class _Functions:
             source = replace(source, placed=replace(source.placed, outlined=path))
         made, own = part.made(), self._used(part)
         returns = tuple(result for result, index in enumerate(used) if index in own)
-        call = Op("call", list(part.inputs), {"function": function, "returns": returns}, source)
+        attrs = {"function": function, "returns": returns, SALT: salt_of(part.ops)}
+        call = Op("call", list(part.inputs), attrs, source)
         call.ipu = last.ipu
         call.results = [made[used[result]] for result in returns]
         for index, value in enumerate(call.results):
@@ -160,6 +162,7 @@ def _function(part: Part, used: list[int]) -> Block:
         for region in op.regions:
             _rename(region, names)
         function.ops.append(body)
+    renumber(function)
     return function
 
 

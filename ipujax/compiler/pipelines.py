@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
 from ipujax.compiler.recomputation import computed_again, divide_barriers, latest_place
+from ipujax.compiler.rounding_streams import rounding_of
 from ipujax.logs import logger_of
 
 log = logger_of("compiler")
@@ -345,12 +346,9 @@ class _Splitter:
         for region in regions:
             region.take_in(regions)
         made = Op("pipeline", [], {}, self.loop.source, [region.block for region in regions])
-        made.attrs = {
-            "micro_batches": self.loop.attrs["trip_count"],
-            "period": self.period,
-            "runs": self.runs,
-            "offload": self.loop.source.placed.offload,
-        }
+        made.attrs = {"micro_batches": self.loop.attrs["trip_count"], "period": self.period}
+        made.attrs |= {"runs": self.runs, "offload": self.loop.source.placed.offload}
+        made.attrs |= rounding_of(self.loop)
         for region in regions:
             region.finish(made)
         for index, value in enumerate(made.results):

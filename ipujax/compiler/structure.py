@@ -12,6 +12,7 @@ import numpy as np
 
 from ipujax.compiler.elements import first
 from ipujax.compiler.ir import Block, Op, Value
+from ipujax.compiler.rounding_streams import ROUNDING, SALT
 
 
 @dataclass(slots=True)
@@ -59,7 +60,10 @@ class Structures:
     def attributes(self, attrs: dict[str, Any]) -> Any:
         if not attrs:
             return ()
-        return tuple((name, self._frozen(item)) for name, item in sorted(attrs.items()))
+        items = ((name, item) for name, item in sorted(attrs.items()) if name != SALT)
+        return tuple(
+            (name, item[1:] if name == ROUNDING else self._frozen(item)) for name, item in items
+        )
 
     def _frozen(self, item: Any) -> Any:
         if isinstance(item, (str, int, float, bool)):

@@ -14,7 +14,8 @@ class ProcessOptions:
 
     seed: int = option(
         -1,
-        "Seed of random operations that are given none, as ipu.reset_seed; -1: not set.",
+        "Seed of stochastic rounding, and of random operations that are given none, as "
+        "ipu.reset_seed; -1: not set.",
         "IPUJAX_SEED",
         bounds=(-1, 2**63),
     )

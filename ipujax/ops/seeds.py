@@ -1,4 +1,4 @@
-"""The seed of random operations that are given none: `reset_seed`."""
+"""The seed of stochastic rounding, and of random operations that are given none: `reset_seed`."""
 
 from __future__ import annotations
 
@@ -45,15 +45,17 @@ _GENERATOR = _Generator()
 
 
 def reset_seed(seed: int, identical_replicas: bool = False) -> None:
-    """Sets the seed of the random operations of `ipu.ops` that are given none.
+    """Sets the seed of stochastic rounding and of the random operations of `ipu.ops` without one.
 
-    After it, a process that makes the same calls gets the same numbers. Programs that run already,
-    or were dispatched before, may have drawn from the old seed: wait for them.
+    After it, a process that makes the same calls gets the same numbers, and rounds in the same way.
+    Operations of programs that run already, or were dispatched before, may have drawn from the old
+    seed: wait for them.
 
     Args:
         seed: 0 to 2**64 - 1.
         identical_replicas: replicas draw the same numbers, as long as each makes the same calls;
-            otherwise each has numbers of its own.
+            otherwise each has numbers of its own. Values that are equal on all replicas, such as
+            parameters that each of them holds, are rounded alike in both cases.
     Raises:
         ConfigError: another seed.
 
@@ -71,6 +73,11 @@ def reset_seed(seed: int, identical_replicas: bool = False) -> None:
             f"[ipu.reset_seed] needs a seed from 0 to 2**64 - 1; got {seed!r}. Pass an integer."
         )
     _GENERATOR.reset(int(seed), identical_replicas)
+    try:
+        from ipujax._poplar import _poplar
+    except ImportError:
+        return  # `ipujax.plugin` says what is missing
+    _poplar.reset_seed(int(seed), identical_replicas)
 
 
 def seed_words(where: str, seed: Any) -> jax.Array:

@@ -228,6 +228,23 @@ class Session:
         with typed():
             self._session.set_stored(values)
 
+    def reset_seed(self, seed: int, identical_replicas: bool = False) -> None:
+        """Sets the seed of stochastic rounding, for runs that begin from now on; it is 0 at first.
+
+        Args:
+            seed: 0 to 2**64 - 1. The n-th run after it rounds as the n-th after the same seed does.
+            identical_replicas: replicas round with the same random bits; else each has its own.
+        Raises:
+            SessionError: another seed.
+        """
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise errors.SessionError(
+                f"[runtime.reset_seed] needs a seed from 0 to 2**64 - 1; got {seed!r}. "
+                "Pass an integer."
+            )
+        with typed():
+            self._session.reset_seed(seed, identical_replicas)
+
     def close(self) -> None:
         """Cancels the run in progress, ends those that wait with an error, and waits for both."""
         with typed():

@@ -46,15 +46,16 @@ class Session final : public runtime::Session {
           std::shared_ptr<LastRun> last_run)
       : session_(std::move(image), std::move(memories)), last_run_(std::move(last_run)) {}
 
-  void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override {
+  void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
+           const runtime::RunSeed& seed) override {
     runtime::Faults::shared().failRun(session_.image().signature.name);
     arrays_.clear();
     for (const auto& replica : replicas) arrays_.push_back({replica.inputs, replica.outputs});
     if (callbacks) {
       Callbacks host(*callbacks);
-      session_.run(arrays_, &host);
+      session_.run(arrays_, &host, nullptr, seed);
     } else {
-      session_.run(arrays_);
+      session_.run(arrays_, nullptr, nullptr, seed);
     }
     last_run_->note(session_.tripMeans());
   }

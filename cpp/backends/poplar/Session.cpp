@@ -124,6 +124,20 @@ class FetchFresh final : public Transfer {
   const KeptArguments& kept_;
 };
 
+/// The seed of the run, from which the generators of the tiles start.
+class FetchSeed final : public Transfer {
+ public:
+  FetchSeed(const runtime::RunSeed& seed, unsigned replica) : seed_(seed), replica_(replica) {}
+  void fetch(void* to) override {
+    const auto words = seed_.of(replica_);
+    std::memcpy(to, words.data(), sizeof(words));
+  }
+
+ private:
+  const runtime::RunSeed& seed_;
+  const unsigned replica_;
+};
+
 class Give final : public Transfer {
  public:
   Give(const std::span<const runtime::Arrays>& replicas, unsigned replica, std::size_t output,
@@ -171,6 +185,8 @@ void Session::connectStreams() {
   for (unsigned replica = 0; replica < signature.num_replicas; ++replica) {
     if (!container.kept_inputs.empty())
       engine_.connectStreamToCallback("fresh", replica, std::make_unique<FetchFresh>(kept_));
+    if (signature.takes_seed)
+      engine_.connectStreamToCallback("seed", replica, std::make_unique<FetchSeed>(seed_, replica));
     for (std::size_t i = 0; i < signature.inputs.size(); ++i) {
       if (!hasStream(signature.inputs[i]) || isAmong(container.remote_inputs, i)) continue;
       const std::size_t bytes = signature.inputs[i].bytes;
@@ -269,12 +285,14 @@ void Session::fail(const std::exception_ptr& error) noexcept {
   }
 }
 
-void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) {
+void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
+                  const runtime::RunSeed& seed) {
   const runtime::FloatEnvironment environment;
   if (enter(engine_, id_, range_, program_->container().tiles_per_ipu)) kept_.forget();
   kept_.choose(replicas);
   replicas_ = replicas;
   callbacks_ = callbacks;
+  seed_ = seed;
   std::exception_ptr error;
   try {
     const SimulatedError simulated(engine_, program_->signature().name);

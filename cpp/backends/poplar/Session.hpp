@@ -20,7 +20,8 @@ class Session final : public runtime::Session {
  public:
   Session(std::shared_ptr<const Program> program, const runtime::DeviceStates& devices);
 
-  void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks) override;
+  void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
+           const runtime::RunSeed& seed) override;
   bool tellsContents() const override { return true; }
   /// Ends the program where Poplar can, at the latest at its next call of the host.
   void cancel() override {
@@ -48,6 +49,7 @@ class Session final : public runtime::Session {
   // Of the run in progress; host functions of several replicas may come on several threads.
   std::span<const runtime::Arrays> replicas_;
   runtime::HostCallbacks* callbacks_ = nullptr;
+  runtime::RunSeed seed_;
   std::mutex error_mutex_;
   std::exception_ptr error_;  // the first that a host function threw
   std::atomic<bool> cancelled_{false};

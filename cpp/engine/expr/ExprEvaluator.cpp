@@ -107,30 +107,28 @@ struct ExprEvaluator::Impl : ExprPlan {
         apart, [&](const auto& pair) { return outputs[pair.first] == inputs[pair.second]; });
   }
 
-  void runSteps(const std::byte* const* bases, std::int64_t n, RandomState random = {}) const {
+  void runSteps(const std::byte* const* bases, std::int64_t n, std::uint64_t first = 0) const {
     for (const auto& s : steps) {
       if (s.kind == Kind::kChain)
         execute(chains[static_cast<std::size_t>(s.immediate)], bases, n);
       else if (s.kind == Kind::kRandom)
-        simd::randomBits(
-            const_cast<std::byte*>(bases[s.out.base] + s.out.offset), n,
-            random.seed + static_cast<std::uint64_t>(s.immediate) * 0x9e3779b97f4a7c15ull,
-            random.first);
+        simd::randomBits(const_cast<std::byte*>(bases[s.out.base] + s.out.offset), n,
+                         static_cast<std::uint64_t>(s.immediate) * 0x9e3779b97f4a7c15ull, first);
       else
         execute(s, bases, n);
     }
   }
 
   /// Any n; may move the bases of inputs and outputs on.
-  void runAlong(const std::byte** bases, std::int64_t n, RandomState random) const {
+  void runAlong(const std::byte** bases, std::int64_t n, std::uint64_t first) const {
     // Blocks are for what one step leaves to the next.
     const bool at_once = steps.size() == 1 && num_slots == 0;
     const std::int64_t block = at_once ? n : kBlock;
     for (std::int64_t begin = 0; begin < n; begin += block) {
       const std::int64_t m = std::min(block, n - begin);
-      runSteps(bases, m, random);
+      runSteps(bases, m, first);
       if (begin + m == n) return;
-      random.first += static_cast<std::uint64_t>(m);
+      first += static_cast<std::uint64_t>(m);
       for (std::size_t i = 0; i < num_inputs; ++i)
         bases[i] += input_step[i] * static_cast<std::size_t>(m);
       for (std::size_t j = 0; j < num_outputs; ++j)
@@ -205,7 +203,7 @@ void ExprEvaluator::runBlock(const std::byte* const* inputs, std::byte* const* o
 
 void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
                             std::span<std::byte* const> outputs, std::int64_t n, std::int64_t rows,
-                            std::span<const std::int64_t> row_bytes, RandomState random) const {
+                            std::span<const std::int64_t> row_bytes, std::uint64_t first) const {
   const std::size_t num_inputs = impl_->num_inputs;
   if (inputs.size() != num_inputs || outputs.size() != impl_->num_outputs)
     throw std::invalid_argument("[ExprEvaluator::run] needs " + std::to_string(num_inputs) +
@@ -225,15 +223,15 @@ void ExprEvaluator::runRows(std::span<const std::byte* const> inputs,
         bases[num_inputs + j] = outputs[j] + row * row_bytes[num_inputs + j];
     }
     for (const auto& s : plan.uniform_steps) execute(s, bases, 1);
-    plan.runAlong(bases, n, random);
-    random.first += static_cast<std::uint64_t>(n);
+    plan.runAlong(bases, n, first);
+    first += static_cast<std::uint64_t>(n);
   }
 }
 
 void ExprEvaluator::run(std::span<const std::byte* const> inputs,
                         std::span<std::byte* const> outputs, std::int64_t n,
-                        RandomState random) const {
-  runRows(inputs, outputs, n, 1, {}, random);
+                        std::uint64_t first) const {
+  runRows(inputs, outputs, n, 1, {}, first);
 }
 
 }  // namespace ipujax::engine::expr

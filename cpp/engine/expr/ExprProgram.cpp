@@ -346,6 +346,13 @@ std::int32_t ExprBuilder::randomBits(std::int64_t stream) {
   return add({Op::kRandomBits, ElementType::kUInt32, {-1, -1, -1}, stream});
 }
 
+void ExprBuilder::setStream(std::int32_t value, std::int64_t stream) {
+  const auto num_inputs = static_cast<std::int32_t>(program_.inputs_.size());
+  if (value < num_inputs) return;
+  Instruction& i = program_.instructions_[static_cast<std::size_t>(value - num_inputs)];
+  if (i.type == ElementType::kHalf && !has(i.op, kHasImmediate)) i.immediate = stream;
+}
+
 std::int32_t ExprBuilder::apply(Op op, std::span<const std::int32_t> args) {
   if (has(op, kHasImmediate) || op == Op::kCast || op == Op::kBitcast || op >= Op::kCount ||
       args.size() != static_cast<std::size_t>(numOperands(op)))

@@ -79,7 +79,10 @@ class ExprBuilder {
   std::int32_t cast(std::int32_t value, ElementType type);
   std::int32_t bitcast(std::int32_t value, ElementType type);
   std::int32_t reducePrecision(std::int32_t value, int exponentBits, int mantissaBits);
-  std::int32_t randomBits(std::int64_t stream);  ///< kUInt32; one value for each stream
+  /// kUInt32: of a stream and an element's number the same bits in every run.
+  std::int32_t randomBits(std::int64_t stream);
+  /// Says which stream the rounding of a value to kHalf is to take, see HalfRounding.hpp.
+  void setStream(std::int32_t value, std::int64_t stream);
   /// Any op but kConstant, kCast, kBitcast, kReducePrecision, kRandomBits. Throws where types do
   /// not agree.
   std::int32_t apply(Op op, std::span<const std::int32_t> args);
@@ -99,12 +102,6 @@ class ExprBuilder {
   std::unique_ptr<Table> table_;
 };
 
-/// What kRandomBits of one call depend on: the run, and the number of its first element.
-struct RandomState {
-  std::uint64_t seed = 0;
-  std::uint64_t first = 0;
-};
-
 /// A program made ready to run: registers allocated, vector kernels chosen for this CPU. Immutable
 /// and re-entrant; make it once in a kernel's factory. kHalf values are held as float between
 /// operations and rounded to half after each, as on the IPU.
@@ -122,15 +119,16 @@ class ExprEvaluator {
   ExprEvaluator(ExprEvaluator&&) noexcept;
 
   /// outputs[j][k] = program(inputs[0][k], ...) for k in [0, n): any n, contiguous arrays in the
-  /// storage type. An output may be the very memory of an input of the same size of type, or not
-  /// overlap it at all. No allocation after the first call on a thread.
+  /// storage type; `first` is the number of the first element, for kRandomBits. An output may be
+  /// the very memory of an input of the same size of type, or not overlap it at all. No allocation
+  /// after the first call on a thread.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
-           std::int64_t n, RandomState random = {}) const;
+           std::int64_t n, std::uint64_t first = 0) const;
   /// The same for rows of n elements; row_bytes[i] leads from one row's operand i to the next
   /// one's, inputs first. Uniform inputs hold for a row.
   void runRows(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
                std::int64_t n, std::int64_t rows, std::span<const std::int64_t> row_bytes,
-               RandomState random = {}) const;
+               std::uint64_t first = 0) const;
   /// `run` without the block loop and thread-local look-up, for programs without kRandomBits: n
   /// <= kBlock, `scratch` of scratchBytes(), 64-byte aligned, on which `prepare` was called. For
   /// bodies run very often.

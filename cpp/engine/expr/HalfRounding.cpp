@@ -9,23 +9,31 @@ namespace {
 class Rewriter {
  public:
   Rewriter(const ExprProgram& program, const HalfBehaviour& behaviour, std::int64_t& stream)
-      : program_(program), behaviour_(behaviour), stream_(stream), b_(program.inputTypes()) {}
+      : program_(program), behaviour_(behaviour), stream_(stream), b_(withKey(program)) {}
 
   ExprProgram run() {
     for (std::size_t i = 0; i < program_.numInputs(); ++i) values_.push_back(b_.input(i));
     for (const auto& i : program_.instructions()) values_.push_back(rewritten(i));
     for (auto v : program_.outputs()) b_.output(valueOf(v));
-    return b_.build();
+    std::vector<std::size_t> kept;
+    const ExprProgram made = b_.build();
+    return made.isRandom() ? made : made.withoutUnusedInputs(kept);
   }
 
  private:
+  static std::vector<ElementType> withKey(const ExprProgram& program) {
+    std::vector<ElementType> types = program.inputTypes();
+    types.insert(types.end(), 2, ElementType::kUInt32);
+    return types;
+  }
+
   std::int32_t valueOf(std::int32_t v) const { return values_[static_cast<std::size_t>(v)]; }
 
   std::int32_t rewritten(const Instruction& i) {
     if (i.type != ElementType::kHalf || has(i.op, kKeepsHalves)) return again(i, false);
-    if (i.op != Op::kCast) return b_.cast(rounded(again(i, true)), ElementType::kHalf);
-    const std::int32_t wide = b_.cast(valueOf(i.args[0]), ElementType::kFloat);
-    return b_.cast(rounded(wide), ElementType::kHalf);
+    const std::int32_t wide =
+        i.op == Op::kCast ? b_.cast(valueOf(i.args[0]), ElementType::kFloat) : again(i, true);
+    return b_.cast(rounded(wide, i.immediate), ElementType::kHalf);
   }
 
   /// The instruction on the new operands; `wide`: on floats.
@@ -34,7 +42,7 @@ class Rewriter {
       case Op::kConstant:
         return b_.constant(i.type, i.immediate);
       case Op::kRandomBits:
-        return b_.randomBits(stream_++);
+        return b_.randomBits(i.immediate);
       case Op::kCast:
         return b_.cast(valueOf(i.args[0]), i.type);
       case Op::kBitcast:
@@ -55,11 +63,24 @@ class Rewriter {
     return b_.apply(i.op, std::span<const std::int32_t>(args, count));
   }
 
+  /// Bits of the stream, mixed with the key; the upper ones depend on all of it.
+  std::int32_t randomWord(std::int64_t stream) {
+    const std::size_t own = program_.numInputs();
+    const auto mixed = [&](Op with, std::int32_t bits, std::size_t word, std::int64_t factor) {
+      const auto keyed = b_.apply(with, {bits, b_.input(own + word)});
+      return b_.apply(Op::kMultiply, {keyed, integer(factor)});
+    };
+    const auto bits = mixed(Op::kBitwiseXor, b_.randomBits(stream), 0, 0x85ebca6b);
+    const auto high = b_.apply(Op::kShiftRight, {bits, integer(15)});
+    return mixed(Op::kAdd, b_.apply(Op::kBitwiseXor, {bits, high}), 1, 0xc2b2ae35);
+  }
+
+  std::int32_t integer(std::int64_t bits) { return b_.constant(ElementType::kUInt32, bits); }
   std::int32_t number(double value) { return b_.constantFrom(ElementType::kFloat, value); }
 
   /// x, a float, as what the half is to hold.
-  std::int32_t rounded(std::int32_t x) {
-    std::int32_t y = behaviour_.stochastic ? stochastic(x) : x;
+  std::int32_t rounded(std::int32_t x, std::int64_t stream) {
+    std::int32_t y = behaviour_.stochastic ? stochastic(x, stream) : x;
     if (behaviour_.overflow != HalfBehaviour::Overflow::kInfinity) y = limited(y);
     if (y == x) return x;
     return b_.apply(Op::kSelect, {y, x, b_.apply(Op::kIsFinite, {x})});
@@ -68,14 +89,14 @@ class Rewriter {
   /// One of the two halves around x, the nearer one with the greater chance, so that the mean is x:
   /// floor(x / ulp + u) ulp, with u from 0 to 1. u has 12 bits: with the 11 of x / ulp the sum is
   /// exact, so a value that is a half stays.
-  std::int32_t stochastic(std::int32_t x) {
-    const auto exponent = b_.constant(ElementType::kUInt32, 0x7f800000);
+  std::int32_t stochastic(std::int32_t x, std::int64_t stream) {
+    const auto exponent = integer(0x7f800000);
     const auto bits = b_.bitcast(x, ElementType::kUInt32);
     const auto power = b_.bitcast(b_.apply(Op::kBitwiseAnd, {bits, exponent}), ElementType::kFloat);
     const auto ulp = b_.apply(Op::kMaximum,
                               {b_.apply(Op::kMultiply, {power, number(0x1p-10)}), number(0x1p-24)});
-    const auto word = b_.apply(Op::kShiftRight,
-                               {b_.randomBits(stream_++), b_.constant(ElementType::kUInt32, 20)});
+    const auto word =
+        b_.apply(Op::kShiftRight, {randomWord(stream != 0 ? stream : stream_++), integer(20)});
     const auto u = b_.apply(Op::kMultiply, {b_.cast(word, ElementType::kFloat), number(0x1p-12)});
     const auto sum = b_.apply(Op::kAdd, {b_.apply(Op::kDivide, {x, ulp}), u});
     return b_.apply(Op::kMultiply, {b_.apply(Op::kFloor, {sum}), ulp});

@@ -6,8 +6,10 @@
 
 namespace ipujax::engine::expr {
 
-/// The program with the rounding of its HALF results written out as float operations. `stream` is
-/// the number of the first stream of random bits to use; it is moved on past the last.
+/// The program with the rounding of its HALF results written out as float operations. One that
+/// rounds at random has two more inputs behind its own, kUInt32: the words of a key, on which its
+/// random bits depend, beside the number of an element and the stream of a result. That is what
+/// ExprBuilder::setStream said, or else `stream`, which is moved on.
 ExprProgram withHalfRounding(const ExprProgram& program, const HalfBehaviour& behaviour,
                              std::int64_t& stream);
 

@@ -126,7 +126,10 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, ViewPtr> hidden;  ///< libraries' own state, e.g. poprand's seeds
   HalfBehaviour half;                     ///< of steps added from now on
   FloatTraps traps;                       ///< the same: what ends a program
-  std::int64_t random_streams = 0;        ///< given to steps so far
+  /// Of stochastic rounding in steps added from now on: a key, else calls of poprand's generator
+  /// give them; and the next stream of random bits of that key.
+  ViewPtr rounding_key;
+  std::int64_t rounding_stream = 1;
   unsigned replication_factor = 1;
   std::uint32_t layout_group = 0;  ///< of variables made from now on; see startOf
   /// Written by every program before all else: addReplicationIndexConstant.

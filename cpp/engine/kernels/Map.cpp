@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 
+#include "engine/Workspace.hpp"
 #include "engine/kernels/MapKernel.hpp"
 
 /// The host kernel of every elementwise step: an expression over strided views.
@@ -49,15 +49,17 @@ using maps::MapKernel;
 using maps::Pointers;
 using maps::Space;
 
-Space collapse(const StepDesc& step, std::size_t num_inputs) {
+/// `in_order`: elements keep their row-major numbers, wherever they lie.
+Space collapse(const StepDesc& step, std::size_t num_inputs, bool in_order) {
   const auto& shape = step.operands[num_inputs].shape;
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (shape[d] != 1) order.push_back(d);
   const auto& lead = step.operands[num_inputs].strides;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::abs(lead[a]) > std::abs(lead[b]);
-  });
+  if (!in_order)
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(lead[a]) > std::abs(lead[b]);
+    });
   Space space;
   space.strides.resize(step.operands.size());
   for (auto d : order) {
@@ -85,16 +87,15 @@ class FlatMap final : public MapKernel {
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
     const std::int64_t n = space_.shape.empty() ? 1 : space_.shape[0];
-    const std::uint64_t seed = nextSeed();
     if (n <= grain_) {
-      evaluate(pointers.data(), n, {seed, 0});
+      evaluate(pointers.data(), n);
       return;
     }
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Pointers moved(pointers);
       for (std::size_t o = 0; o < num_operands_; ++o)
         moved[o] += begin * kBlock * space_.strides[o][0] * bytes_[o];
-      evaluate(moved.data(), std::min(end * kBlock, n) - begin * kBlock, at(seed, begin * kBlock));
+      evaluate(moved.data(), std::min(end * kBlock, n) - begin * kBlock, begin * kBlock);
     };
     context.pool.parallelFor((n + kBlock - 1) / kBlock, grain_ / kBlock, part);
   }
@@ -119,7 +120,6 @@ class RowMap final : public MapKernel {
     // Long rows are shared between threads too.
     const std::int64_t piece = cols > grain_ ? grain_ : cols;
     const std::int64_t pieces = (cols + piece - 1) / piece;
-    const std::uint64_t seed = nextSeed();
     const std::int64_t run = space_.shape[outer - 1];  // rows with one distance in between
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, outer, bytes_, pointers);
@@ -134,7 +134,7 @@ class RowMap final : public MapKernel {
         evaluator_.runRows({at_row.data(), num_inputs_},
                            {at_row.data() + num_inputs_, num_operands_ - num_inputs_},
                            std::min(piece, cols - first), count, row_bytes_,
-                           at(seed, row * cols + first));
+                           static_cast<std::uint64_t>(row * cols + first));
         unit += count;
       }
     };
@@ -144,6 +144,63 @@ class RowMap final : public MapKernel {
 
  private:
   std::vector<std::int64_t> row_bytes_;  ///< from one row to the next, of each operand
+};
+
+/// Pieces of rows of any strides, row-major: operands that do not run along memory are copied.
+class StagedMap final : public MapKernel {
+ public:
+  using MapKernel::MapKernel;
+
+  void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    const std::size_t outer = space_.shape.size() - 1;
+    const std::int64_t cols = space_.shape[outer];
+    const std::int64_t pieces = (cols + kBlock - 1) / kBlock;
+    std::int64_t units = pieces;
+    for (std::size_t d = 0; d < outer; ++d) units *= space_.shape[d];
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      Cursor cursor(space_, outer, bytes_, pointers);
+      Workspace workspace;
+      std::byte* const memory = workspace.get(static_cast<std::int64_t>(num_operands_ * kStage));
+      for (std::int64_t unit = begin; unit < end; ++unit) {
+        cursor.seek(unit / pieces);
+        const std::int64_t first = unit % pieces * kBlock;
+        runPiece(cursor.data(), unit / pieces * cols, first, std::min(kBlock, cols - first),
+                 memory);
+      }
+    };
+    runUnits(context, units, std::min(kBlock, cols), part);
+  }
+
+ private:
+  static constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
+
+  /// n elements from the `first` of a row on, whose own first element has the number `row`.
+  void runPiece(std::byte* const* base, std::int64_t row, std::int64_t first, std::int64_t n,
+                std::byte* memory) const {
+    const std::size_t inner = space_.shape.size() - 1;
+    Pointers there({base, num_operands_});
+    Pointers staged({base, num_operands_});
+    for (std::size_t o = 0; o < num_operands_; ++o) {
+      const std::int64_t step = space_.strides[o][inner] * bytes_[o];
+      there[o] += first * step;
+      staged[o] = isDirect(o) ? there[o] : memory + o * kStage;
+      if (o < num_inputs_ && !isDirect(o))
+        maps::copy(there[o], 0, step, staged[o], 0, bytes_[o], 1, n, bytes_[o]);
+    }
+    evaluate(staged.data(), n, row + first);
+    for (std::size_t o = num_inputs_; o < num_operands_; ++o)
+      if (!isDirect(o))
+        maps::copy(staged[o], 0, bytes_[o], there[o], 0, space_.strides[o][inner] * bytes_[o], 1, n,
+                   bytes_[o]);
+  }
+  bool isDirect(std::size_t o) const {
+    const std::int64_t step = space_.strides[o].back();
+    return step == 1 || (o < num_inputs_ && step == 0 && isUniform(o));
+  }
+  /// As uniformAlong has it.
+  bool isUniform(std::size_t o) const {
+    return std::ranges::all_of(space_.strides[o], [](std::int64_t x) { return x == 0; });
+  }
 };
 
 /// Inputs that are one element for the whole call.
@@ -170,17 +227,22 @@ bool runsAlongMemory(const Space& space, std::size_t num_inputs) {
 std::unique_ptr<Kernel> makeMap(const StepDesc& step) {
   const auto program = ExprProgram::fromIntegers(step.attributes.integers("expr"));
   const std::size_t num_inputs = program.numInputs();
-  const Space space = collapse(step, num_inputs);
+  const bool is_random = program.isRandom();
+  const Space space = collapse(step, num_inputs, is_random);
   const std::size_t rank = space.shape.size();
   if (std::find(space.shape.begin(), space.shape.end(), 0) != space.shape.end())
     return kernelOf([](RunContext&, std::span<std::byte* const>) {});
   if (rank == 0 || (rank == 1 && runsAlongMemory(space, num_inputs)))
     return std::make_unique<FlatMap>(step, program, space, uniformAlong(space, num_inputs, 0));
   constexpr std::int64_t kShortRow = 96;
-  if (runsAlongMemory(space, num_inputs) && space.shape.back() >= kShortRow &&
-      !maps::haveRepeatedRows(space, num_inputs))
+  const bool rows_are_whole = runsAlongMemory(space, num_inputs);
+  if (rank > 1 && rows_are_whole &&
+      (is_random ||
+       (space.shape.back() >= kShortRow && !maps::haveRepeatedRows(space, num_inputs))))
     return std::make_unique<RowMap>(step, program, space,
                                     uniformAlong(space, num_inputs, rank - 1));
+  if (is_random)
+    return std::make_unique<StagedMap>(step, program, space, uniformAlong(space, num_inputs, 0));
   return maps::makeTiledMap(step, program, space, uniformAlong(space, num_inputs, 0));
 }
 

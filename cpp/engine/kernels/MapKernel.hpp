@@ -1,6 +1,5 @@
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -32,18 +31,17 @@ class MapKernel : public Kernel {
         num_operands_(step.operands.size()),
         evaluator_(program, uniform),
         grain_(grainOf(program)),
-        space_(space),
-        random_(program.isRandom()) {
+        space_(space) {
     for (const auto& o : step.operands) bytes_.push_back(static_cast<std::int64_t>(sizeOf(o.type)));
   }
 
  protected:
-  void evaluate(std::byte* const* operands, std::int64_t n, expr::RandomState random) const {
+  /// `first`: the number of the first element, by which expressions are random; 0 in kernels that
+  /// such expressions do not get.
+  void evaluate(std::byte* const* operands, std::int64_t n, std::int64_t first = 0) const {
     evaluator_.run({const_cast<const std::byte* const*>(operands), num_inputs_},
-                   {operands + num_inputs_, num_operands_ - num_inputs_}, n, random);
-  }
-  static expr::RandomState at(std::uint64_t seed, std::int64_t element) {
-    return {seed, static_cast<std::uint64_t>(element)};
+                   {operands + num_inputs_, num_operands_ - num_inputs_}, n,
+                   static_cast<std::uint64_t>(first));
   }
   /// Runs part(begin, end) for all units, each of so many elements: on threads if they are worth
   /// it.
@@ -55,8 +53,6 @@ class MapKernel : public Kernel {
     else
       context.pool.parallelFor(units, std::max<std::int64_t>(1, grain_ / unit_elements), part);
   }
-  /// Another one for each run of a kernel that is random.
-  std::uint64_t nextSeed() const { return random_ ? runs_.fetch_add(1) << 32 : 0; }
 
   std::size_t num_inputs_;
   std::size_t num_operands_;
@@ -64,10 +60,6 @@ class MapKernel : public Kernel {
   std::int64_t grain_;  ///< elements
   Space space_;
   std::vector<std::int64_t> bytes_;  ///< of an element of each operand
-
- private:
-  bool random_;
-  mutable std::atomic<std::uint64_t> runs_{1};
 };
 
 /// Pointers of one call; a few live on the stack.

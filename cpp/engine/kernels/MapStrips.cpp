@@ -7,7 +7,6 @@ namespace ipujax::engine::maps {
 namespace {
 
 using expr::ExprProgram;
-using expr::RandomState;
 
 /// Rows along which some operands run along memory and others across it: the latter are copied
 /// for a strip of rows, into rows; the former are read and written where they are.
@@ -30,13 +29,11 @@ class StripMap final : public MapKernel {
     const std::int64_t pieces = (space_.shape[outer_ + 1] + cols_ - 1) / cols_;
     std::int64_t units = strips * pieces;
     for (std::size_t d = 0; d < outer_; ++d) units *= space_.shape[d];
-    const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, outer_, bytes_, pointers);
       for (std::int64_t unit = begin; unit < end; ++unit) {
         cursor.seek(unit / (strips * pieces));
-        runStrip(cursor.data(), unit / pieces % strips * rows_, unit % pieces * cols_,
-                 at(seed, unit * rows_ * cols_));
+        runStrip(cursor.data(), unit / pieces % strips * rows_, unit % pieces * cols_);
       }
     };
     const std::int64_t size = rows_ * cols_;
@@ -47,8 +44,7 @@ class StripMap final : public MapKernel {
   static constexpr std::int64_t kRows = 16;  // a cache line of floats
   static constexpr std::int64_t kCols = 256;
 
-  void runStrip(std::byte* const* base, std::int64_t row, std::int64_t col,
-                RandomState random) const {
+  void runStrip(std::byte* const* base, std::int64_t row, std::int64_t col) const {
     const std::int64_t rows = std::min(rows_, space_.shape[outer_] - row);
     const std::int64_t cols = std::min(cols_, space_.shape[outer_ + 1] - col);
     Workspace workspace;
@@ -65,7 +61,7 @@ class StripMap final : public MapKernel {
     }
     evaluator_.runRows({lines.data(), num_inputs_},
                        {lines.data() + num_inputs_, num_operands_ - num_inputs_}, cols, rows,
-                       row_bytes_, random);
+                       row_bytes_);
     for (std::size_t o = num_inputs_; o < num_operands_; ++o) {
       const std::int64_t size = bytes_[o];
       if (staged_[o])

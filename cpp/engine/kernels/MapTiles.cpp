@@ -11,7 +11,6 @@ namespace ipujax::engine::maps {
 namespace {
 
 using expr::ExprProgram;
-using expr::RandomState;
 
 /// Rows of so many bytes, which the compiler then knows.
 template <std::int64_t kBytes>
@@ -105,7 +104,6 @@ class TileMap final : public MapKernel {
     const std::int64_t row_tiles = (space_.shape[rank - 2] + rows_ - 1) / rows_;
     const std::int64_t col_tiles = (space_.shape[rank - 1] + cols_ - 1) / cols_;
     const std::int64_t tiles = row_tiles * col_tiles;
-    const std::uint64_t seed = nextSeed();
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, rank - 2, bytes_, pointers);
       std::int64_t at = begin / tiles;
@@ -123,8 +121,7 @@ class TileMap final : public MapKernel {
         // Down the rows first: a transposed operand's lines are used up while they are cached.
         const std::int64_t tile = unit % tiles;
         count = std::min(end - unit, tilesAlike(tile));
-        runTiles(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, count, stage,
-                 MapKernel::at(seed, unit * rows_ * cols_));
+        runTiles(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, count, stage);
       }
     };
     const std::int64_t units = outer * tiles;
@@ -156,7 +153,7 @@ class TileMap final : public MapKernel {
 
   /// `count` tiles below each other.
   void runTiles(std::byte* const* base, std::int64_t row, std::int64_t col, std::int64_t count,
-                const Stage& stage, RandomState random) const {
+                const Stage& stage) const {
     Pointers& block = stage.block;
     const std::size_t rank = space_.shape.size();
     const std::int64_t rows = std::min(rows_, space_.shape[rank - 2] - row);
@@ -176,7 +173,7 @@ class TileMap final : public MapKernel {
     }
     evaluator_.runRows({block.data(), num_inputs_},
                        {block.data() + num_inputs_, num_operands_ - num_inputs_}, rows * cols,
-                       count, to_next_, random);
+                       count, to_next_);
     for (std::size_t o = num_inputs_; o < num_operands_; ++o) {
       const auto& s = space_.strides[o];
       std::byte* at = base[o] + (row * s[rank - 2] + col * s[rank - 1]) * bytes_[o];
@@ -220,7 +217,6 @@ class ShortRowsMap final : public MapKernel {
     const std::int64_t tiles = (space_.shape[outer_] + rows_ - 1) / rows_;
     std::int64_t units = tiles;
     for (std::size_t d = 0; d < outer_; ++d) units *= space_.shape[d];
-    const std::uint64_t seed = nextSeed();
     const std::int64_t size = rows_ * n1_ * n2_;
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, outer_, bytes_, pointers);
@@ -234,7 +230,7 @@ class ShortRowsMap final : public MapKernel {
         const std::int64_t row = unit % tiles * rows_;
         load(cursor.data(), row, memory, block, repeated);
         const std::int64_t rows = std::min(rows_, space_.shape[outer_] - row);
-        evaluate(block.data(), rows * n1_ * n2_, at(seed, unit * size));
+        evaluate(block.data(), rows * n1_ * n2_);
         save(cursor.data(), row, rows, block);
       }
     };

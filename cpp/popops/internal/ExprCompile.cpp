@@ -33,7 +33,9 @@ class Compiler {
         ready = false;
       }
       if (!ready) continue;
-      values_.emplace(&node, make(node));
+      const std::int32_t made = make(node);
+      if (node.stream != 0) builder_.setStream(made, node.stream);
+      values_.emplace(&node, made);
       pending.pop_back();
     }
     if (root.kind == Node::Kind::kConst) return constant(root, root.type.element());

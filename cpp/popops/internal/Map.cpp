@@ -9,6 +9,7 @@
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popops/internal/OwnTensors.hpp"
+#include "popops/internal/WorkerSeeds.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popops::internal {
@@ -57,6 +58,22 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
   return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
 }
 
+/// The two words of the key that random bits are to follow from, each for all elements.
+std::vector<Tensor> roundingKey(poplar::Graph& graph, const std::vector<std::size_t>& shape,
+                                poplar::program::Sequence& prog,
+                                const poplar::DebugContext& debug) {
+  auto& impl = graph.impl();
+  const Tensor key =
+      impl.rounding_key ? Tensor(&impl, impl.rounding_key) : drawnKey(graph, prog, debug);
+  std::vector<Tensor> words;
+  for (std::size_t word = 0; word < 2; ++word) {
+    Tensor all = key[word];
+    all.broadcastToMatch(shape);
+    words.push_back(all);
+  }
+  return words;
+}
+
 void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& outputs,
              poplar::program::Sequence& prog, const poplar::DebugContext& debug, bool generated,
              const std::function<double(std::uint64_t)>& cycles = {}) {
@@ -67,13 +84,16 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
   const ExprProgram rounding =
       impl.half == ipujax::engine::HalfBehaviour{}
           ? plan.program
-          : ipujax::engine::expr::withHalfRounding(plan.program, impl.half, impl.random_streams);
+          : ipujax::engine::expr::withHalfRounding(plan.program, impl.half, impl.rounding_stream);
   spec.attributes.set("expr", rounding.toIntegers());
   if (generated) spec.attributes.set(ipujax::engine::build::kGenerated, std::int64_t{1});
   for (const auto& t : plan.inputs) spec.operands.push_back({t, Access::kRead});
+  if (rounding.numInputs() > plan.inputs.size())
+    for (const auto& word : roundingKey(graph, plan.shape, prog, debug))
+      spec.operands.push_back({word, Access::kRead});
   for (const auto& t : outputs) spec.operands.push_back({t, Access::kWrite});
-  const auto num_inputs = static_cast<std::uint32_t>(plan.inputs.size());
-  for (std::uint32_t i = 0; i < num_inputs; ++i) {
+  const auto num_inputs = static_cast<std::uint32_t>(rounding.numInputs());
+  for (std::uint32_t i = 0; i < plan.inputs.size(); ++i) {
     if (!plan.inputs[i].isParallelWriteable()) continue;
     for (std::uint32_t j = 0; j < outputs.size(); ++j)
       if (sizeOf(plan.inputs[i].elementType().element()) ==

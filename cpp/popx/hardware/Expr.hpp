@@ -116,6 +116,12 @@ class ReducePrecision : public Expr {
       : Expr(makeOp(Op::kReducePrecision, {a.node()}, {}, exponentBits * 256 + mantissaBits)) {}
 };
 
+/// Tiles take the random bits of stochastic rounding from generators of their own.
+class Rounded : public Expr {
+ public:
+  Rounded(const Expr& a, std::int64_t /*stream*/) : Expr(a) {}
+};
+
 // Classes of popops under its names, and those of popx under the row's.
 #define UNARY(Name, name, traits, api, ...) api
 #define POPOPS_EXPR(Name, Class, TYPE)                                       \

@@ -14,6 +14,7 @@ from ipujax.compiler.ir import Block, Op, Shape, Source, Value
 from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
+from ipujax.compiler.rules.rounding_keys import RoundingKeys
 from ipujax.config import CompileConfig
 from ipujax.product_options import flags_of
 
@@ -66,10 +67,12 @@ class Builder:
         self.in_pipeline = False  #: whether what is lowered is in a loop over micro-batches
         self._num_buffers = 0
         self.host_calls: list[HostCall] = []  #: in order
+        self.prints = False  #: whether the program may write, or what users wrote in C++
         self.codelets: set[tuple[str, str]] = set()  #: sources added so far, and their flags
         self.on_tiles: set[Value] = set()  #: values whose tiles the user chose; loops keep them
         #: Of products and convolutions.
         self.plans = ipu.poplin.PlanningCache() if plans is None else plans
+        self.rounding = RoundingKeys(self)
         self._constants: dict[object, ipu.Tensor] = {}
         self._debug: dict[Source, ipu.DebugContext] = {}
         poplar = ipu.poplar
@@ -304,6 +307,7 @@ class Builder:
             options = self._scoped_options.of(op)
             if options is not self.options:
                 self._set_options(options)
+            self.rounding.apply(op)
             made = RULES[op.name](self, op)
             for value, tensor in zip(op.results, made, strict=True):
                 if tensor is not None:  # a token has none

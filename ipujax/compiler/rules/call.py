@@ -9,6 +9,7 @@ from ipujax.compiler.ir import Block, Op, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
+from ipujax.compiler.rules.rounding_keys import Kind
 
 declare("call", moves=True, replicated="the compiler makes it after partitioning")
 
@@ -21,6 +22,7 @@ class Compiled:
     arguments: list[ipu.Tensor | None]
     results: list[ipu.Tensor | None]
     function: ipu.poplar.Function
+    keys: dict[Kind, ipu.Tensor]  #: of stochastic rounding
 
 
 @rule("call")
@@ -32,6 +34,7 @@ def call(builder: Builder, op: Op) -> Sequence[ipu.Tensor | None]:
     for operand, argument in zip(operands, compiled.arguments, strict=True):
         if operand is not None and argument is not None:
             builder.copy(operand, argument, debug)
+    builder.rounding.call(op, compiled.keys)
     builder.program.add(ipu.poplar.program.Call(compiled.function, debug))
     results = [compiled.results[index] for index in op.attrs["returns"]]
     return [None if result is None else _copied(builder, result, debug) for result in results]
@@ -60,10 +63,11 @@ def _compiled(
             argument = builder.tensors[value] = _like(builder, operand, debug)
         arguments.append(argument)
     body = ipu.poplar.program.Sequence(debug)
-    with builder.inside(body):
+    keys = builder.rounding.of_function(function)
+    with builder.inside(body), builder.rounding.inside(keys):
         lowered = builder.lower(function)
     results = [value if isinstance(value, ipu.poplar.Tensor) else None for value in lowered]
-    compiled = Compiled(operands, arguments, results, builder.whole_graph.addFunction(body))
+    compiled = Compiled(operands, arguments, results, builder.whole_graph.addFunction(body), keys)
     known.append(compiled)
     return compiled
 

@@ -32,23 +32,25 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
         builder.tensors.update((value, carry) for value, carry in pairs if carry is not None)
         sources = zip(arguments, op.operands, strict=False)
         builder.on_tiles.update(value for value, source in sources if source in builder.on_tiles)
-    body_program = program.Sequence(debug)
+    cond_program, body_program = program.Sequence(debug), program.Sequence(debug)
+    is_counted = "trip_count" in op.attrs
+    first = body_program if is_counted else cond_program
     write_in_place(builder, body, carries)
     was_inside, builder.in_pipeline = builder.in_pipeline, builder.in_pipeline or is_pipeline
-    with builder.inside(body_program):
-        copy_together(builder, builder.lower(body), carries, debug)
-    builder.in_pipeline = was_inside
-    if "trip_count" in op.attrs:
-        builder.program.add(program.Repeat(op.attrs["trip_count"], body_program, debug))
-        return carries
-    cond_program = program.Sequence(debug)
-    with builder.inside(cond_program):
-        (predicate,) = builder.lower(cond)
-        assert isinstance(predicate, ipu.poplar.Tensor)
-        # A predicate of its own: the condition's result may be a view or a constant.
-        with builder.at(cond.results[0]):
-            flag = builder.variable(ipu.poplar.BOOL, [], debug)
-        builder.copy(predicate.reshape([]), flag, debug)
+    with builder.rounding.iterations(op, op.regions, first, builder.program):
+        with builder.inside(body_program):
+            copy_together(builder, builder.lower(body), carries, debug)
+        builder.in_pipeline = was_inside
+        if is_counted:
+            builder.program.add(program.Repeat(op.attrs["trip_count"], body_program, debug))
+            return carries
+        with builder.inside(cond_program):
+            (predicate,) = builder.lower(cond)
+            assert isinstance(predicate, ipu.poplar.Tensor)
+            # A predicate of its own: the condition's result may be a view or a constant.
+            with builder.at(cond.results[0]):
+                flag = builder.variable(ipu.poplar.BOOL, [], debug)
+            builder.copy(predicate.reshape([]), flag, debug)
     builder.program.add(program.RepeatWhileTrue(cond_program, flag, body_program, debug))
     return carries
 

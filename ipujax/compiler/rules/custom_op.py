@@ -19,6 +19,7 @@ from ipujax.errors import ConfigError
 @custom_call_rule("ipu_custom_op")
 def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The outputs of the library's function, which become the results as they are."""
+    builder.prints = True  # what users wrote may
     config: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
     library = _library(builder, config)
     inputs = list(builder.operands(op))

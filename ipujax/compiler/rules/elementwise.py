@@ -12,6 +12,7 @@ from ipujax.compiler.ir import Block, Op, Shape, Value, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
+from ipujax.compiler.rules.rounding_keys import stream_of
 
 declare("map", partition="elementwise")
 declare("fused", replicated="the compiler makes it after partitioning")
@@ -218,7 +219,8 @@ def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
     expression = row.build(op, args)
     if op.results[0].dtype == "bf16" and not row.exact:
         expression = ipu.popx.expr.RoundToBFloat16(expression)
-    return expression
+    stream = stream_of(op)
+    return expression if stream is None else ipu.popx.expr.Rounded(expression, stream)
 
 
 def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> None:

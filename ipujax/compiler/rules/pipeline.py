@@ -107,7 +107,8 @@ class _Pipeline:
             if variable is not None:
                 builder.tensors[value] = variable
         body = ipu.poplar.program.Sequence(self.debug)
-        with builder.inside(body), builder.on(run.ipu):
+        keys = builder.rounding.iterations(self.op, [region], body, self.outer)
+        with builder.inside(body), builder.on(run.ipu), keys:
             write_in_place(builder, region, slots)
             results = builder.lower(region)
             made = []

@@ -68,5 +68,6 @@ def print_tensor(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """The operand, which is printed to the standard error."""
     (tensor,) = builder.operands(op)
     title = parameters_of(op)["title"]
+    builder.prints = True
     builder.program.add(ipu.poplar.program.PrintTensor(title, tensor))
     return [tensor]

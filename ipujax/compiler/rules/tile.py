@@ -39,6 +39,7 @@ def place(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 @custom_call_rule("ipu_tile_vertex")
 def vertex(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """One vertex for each row, on the row's tile."""
+    builder.prints = True  # codelets may
     config, debug, graph = _config(op), builder.debug(op), builder.graph
     tiles = _checked(builder, config["tiles"])
     fields: dict[str, ipu.Tensor] = {}

@@ -1,0 +1,31 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+namespace ipujax::runtime {
+
+/// What the random bits of one run of a program follow from, but for those of keys and seeds that
+/// it is given.
+struct RunSeed {
+  std::uint64_t seed = 0;
+  std::uint64_t run = 0;  ///< since the seed was set
+  bool identical_replicas = false;
+
+  /// Two words for each replica; the same for all where replicas are to be identical.
+  std::array<std::uint32_t, 2> of(std::uint32_t replica) const;
+};
+
+/// A seed, and the number of runs since it was set. Thread-safe.
+class RunSeeds {
+ public:
+  static RunSeeds& shared();  ///< of the process: ipujax.reset_seed
+  void reset(std::uint64_t seed, bool identical_replicas);
+  RunSeed next();
+
+ private:
+  std::mutex mutex_;
+  RunSeed next_;
+};
+
+}  // namespace ipujax::runtime

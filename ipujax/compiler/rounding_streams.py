@@ -1,0 +1,363 @@
+"""Which random bits each op rounds with, where `stochastic_rounding` is on.
+
+An op's bits follow from the key of a run, from the iterations of the loops around it, and from its
+stream: a number of what it computes, from which operands. Equal ops have equal streams, so what a
+backward pass computes again rounds as it did, wherever `jax.checkpoint` or the compiler put it:
+  %1 = tanh(%0)                           stream A
+  %2 = optimization_barrier(%0)
+  %3 = tanh(%2)                           stream A
+A backward loop meets the forward loop at what both read by iteration: an entry of an array, or of
+a stack that the forward loop wrote, one in each iteration. Both ops are those of one entry here,
+and the second one takes its bits from iteration 3 - j, its turn:
+  while i < 4: %1 = tanh(%xs[i])          stream B, turn 0 + 1 i
+  while j < 4: %2 = tanh(%xs[3 - j])      stream B, turn 3 - 1 j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ipujax.compiler.ir import (
+    Block,
+    Op,
+    Program,
+    Value,
+    captured,
+    has_effect,
+    splat_of,
+    walk_ops,
+)
+from ipujax.compiler.replica_classes import Replicas, equal_replicas
+
+#: (offset, factor): iteration offset + factor * own of the innermost loop.
+Turn = tuple[int, int]
+OWN: Turn = (0, 1)
+
+#: The attribute of ops that round at random, and of loops that hold such ops.
+ROUNDING = "rounding"
+#: The attribute of calls: what tells a call's random bits from those of the function's other ones.
+SALT = "rounding_salt"
+
+
+class Rounding(NamedTuple):
+    """How an op draws its random bits."""
+
+    stream: int
+    turn: Turn | None  #: None: it is in no loop
+    replicas: Replicas  #: of each replica the one whose key it takes
+
+
+class _Number(NamedTuple):
+    """What a value is: equal digests mean equal values at equal turns."""
+
+    digest: bytes
+    turn: Turn | None = None  #: None: the same in all iterations
+
+
+def set_rounding_streams(program: Program, shardings: Sequence[bytes], num_replicas: int) -> None:
+    """Gives ops that round at random their attribute.
+
+    Args:
+        shardings: of the program's arguments, serialised; none for a program on one device.
+    """
+    rounding = {op for op in walk_ops(program.main) if _rounds(program, op)}
+    if not rounding:
+        return
+    for op in walk_ops(program.main):
+        if any(inner in rounding for region in op.regions for inner in walk_ops(region)):
+            rounding.add(op)
+    replicas = equal_replicas(program, shardings, num_replicas)
+
+    def label(op: Op, number: _Number) -> None:
+        op.attrs = {**op.attrs, ROUNDING: Rounding(_stream(number), number.turn, replicas(op))}
+
+    _Numbering(rounding, label).program(program.main)
+
+
+def rounding_of(op: Op) -> dict[str, Any]:
+    """The attribute, for an op in its place."""
+    return {ROUNDING: op.attrs[ROUNDING]} if ROUNDING in op.attrs else {}
+
+
+def key_of(op: Op) -> tuple[Turn | None, Replicas] | None:
+    """What tells apart the keys of ops of one block; None if the op does not round at random."""
+    rounding: Rounding | None = op.attrs.get(ROUNDING)
+    return None if rounding is None else (rounding.turn, rounding.replicas)
+
+
+def salt_of(ops: Iterable[Op]) -> int:
+    """Of a call in the place of these ops; 31 bits."""
+    found = (op.attrs[ROUNDING].stream for op in ops if ROUNDING in op.attrs)
+    return next(found, 0) % 2**31
+
+
+def renumber(function: Block) -> None:
+    """Gives the ops of a new function streams of their own, from what they compute in it."""
+
+    def label(op: Op, number: _Number) -> None:
+        rounding = op.attrs[ROUNDING]._replace(stream=_stream(number))
+        op.attrs = {**op.attrs, ROUNDING: rounding}
+
+    rounding = {op for op in walk_ops(function) if ROUNDING in op.attrs}
+    if rounding:
+        _Numbering(rounding, label).program(function)
+
+
+def _rounds(program: Program, op: Op) -> bool:
+    if not program.options.of(op).stochastic_rounding:
+        return False
+    return any(value.dtype == "f16" for value in (*op.operands, *op.results))
+
+
+class _Scope:
+    """A loop's body while its values are numbered, or the whole program."""
+
+    def __init__(self, turn: Turn | None, numbers: dict[Value, _Number], read: set[Turn]):
+        self.turn = turn  #: of the loop in the loop around it
+        self.numbers = numbers
+        self.places: dict[Value, Turn] = {}  #: integers that follow from the iteration alone
+        self.read = read  #: turns whose entries the body reads
+
+    def enter(self, number: _Number) -> _Number:
+        """The number of a value of outside."""
+        return _Number(number.digest if number.turn in (None, self.turn) else _hash(*number))
+
+    def count(self, loop: Op) -> None:
+        """Finds what is carried and grows by the same in each iteration."""
+        for operand, argument, result in zip(
+            loop.operands, loop.regions[1].args, loop.regions[1].results, strict=True
+        ):
+            made = result.op
+            if made is None or made.name != "add" or made.operands[0] is not argument:
+                continue
+            first, step = splat_of(operand), splat_of(made.operands[1])
+            if operand.shape == () and isinstance(first, np.integer) and step is not None:
+                self.places[argument] = (int(first), int(step))
+
+    def follow(self, op: Op) -> None:
+        """Sums and differences of places and constants are places, too."""
+        parts = [self._place(value) for value in op.operands]
+        if op.name in ("reshape", "convert") and parts[0] is not None:
+            self.places[op.results[0]] = parts[0]
+        elif op.name in ("add", "subtract") and None not in parts:
+            sign = 1 if op.name == "add" else -1
+            (a, b), (c, d) = ((part or OWN) for part in parts)
+            self.places[op.results[0]] = (a + sign * c, b + sign * d)
+
+    def _place(self, value: Value) -> Turn | None:
+        constant = splat_of(value)
+        if value.shape == () and isinstance(constant, np.integer):
+            return int(constant), 0
+        return self.places.get(value)
+
+
+class _Numbering:
+    """Walks a program and numbers its values; `label` is told the numbers of ops that round."""
+
+    def __init__(self, rounding: set[Op], label: Callable[[Op, _Number], None]):
+        self.rounding = rounding
+        self.label = label
+        self.scopes: list[_Scope] = []
+        self.stacks: dict[bytes, tuple[bytes, Turn]] = {}  #: what loops wrote, and where
+        self.steady: set[bytes] = set()  #: ops of loops whose operands are always the same
+        self.drawn = 0  #: ops so far whose results follow from nothing that is seen here
+
+    def program(self, block: Block) -> None:
+        numbers = {value: _Number(_hash("argument", i)) for i, value in enumerate(block.args)}
+        self.scopes = [_Scope(None, numbers, set())]
+        self._block(block)
+
+    def _block(self, block: Block) -> list[_Number]:
+        for op in block.ops:
+            self._op(op)
+            if len(self.scopes) > 1 and op.results and op.results[0].shape == ():
+                self.scopes[-1].follow(op)
+        return [self._number(value) for value in block.results]
+
+    def _number(self, value: Value) -> _Number:
+        if value.const is not None:
+            const = value.const.flat[0:1] if value.is_splat else np.ascontiguousarray(value.const)
+            return _Number(_hash("constant", value.dtype, value.shape, const.tobytes()))
+        depth = len(self.scopes) - 1
+        while value not in self.scopes[depth].numbers:
+            depth -= 1
+        number = self.scopes[depth].numbers[value]
+        for scope in self.scopes[depth + 1 :]:
+            number = scope.numbers[value] = scope.enter(number)
+        return number
+
+    # Ops -----------------------------------------------------------------------------------------
+
+    def _op(self, op: Op) -> None:
+        numbers: Iterable[_Number]
+        entry = self._entry(op) if op.name == "dynamic_slice" else None
+        if op.name == "while":
+            numbers = self._while(op)
+        elif op.name in ("optimization_barrier", "reshape"):
+            numbers = map(self._number, op.operands)
+        elif entry is not None:
+            numbers = [entry]
+        else:
+            made = self._labelled(op, self._plain(op))
+            several = len(op.results) > 1
+            numbers = [
+                _Number(_hash(made.digest, index) if several else made.digest, made.turn)
+                for index in range(len(op.results))
+            ]
+        self.scopes[-1].numbers.update(zip(op.results, numbers, strict=True))
+
+    def _labelled(self, op: Op, number: _Number) -> _Number:
+        """The number, with a turn if the op rounds in a loop."""
+        if op not in self.rounding:
+            return number
+        if number.turn is None and len(self.scopes) > 1:
+            number = number._replace(turn=self._steady_turn(number.digest))
+        self.label(op, number)
+        return number
+
+    def _steady_turn(self, digest: bytes) -> Turn:
+        """Of an op whose operands are always the same; it rounds anew in each iteration."""
+        read = self.scopes[-1].read - {OWN}
+        if digest in self.steady and len(read) == 1:  # again, in a loop's backward one
+            return next(iter(read))
+        self.steady.add(digest)
+        return OWN
+
+    def _plain(self, op: Op) -> _Number:
+        if op.traits.unique or (not op.regions and has_effect(op)):
+            self.drawn += 1
+            return _Number(_hash("drawn", self.drawn), self._own())
+        numbers = [self._number(value) for value in op.operands]
+        regions: Any = ()
+        if op.traits.control_flow:
+            numbers += [number for region in op.regions for number in self._block(region)]
+        else:
+            regions = tuple(map(self._body, op.regions))
+        shapes = tuple((value.shape, value.dtype) for value in op.results)
+        digests = tuple(number.digest for number in numbers)
+        key = (op.name, _text(op.attrs), op.source.options, shapes, regions, digests)
+        turns = {number.turn for number in numbers} - {None}
+        if len(turns) > 1:
+            return _Number(_hash(key, tuple(number.turn for number in numbers)), OWN)
+        return _Number(_hash(key), turns.pop() if turns else None)
+
+    def _own(self) -> Turn | None:
+        return OWN if len(self.scopes) > 1 else None
+
+    def _body(self, region: Block) -> Any:
+        """A function of single elements, by what its ops do."""
+        names: dict[Value, Any] = {value: index for index, value in enumerate(region.args)}
+
+        def use(value: Value) -> Any:
+            return names[value] if value in names else self._number(value)
+
+        rows = []
+        for op in region.ops:
+            inner = tuple(map(self._body, op.regions))
+            rows.append((op.name, _text(op.attrs), tuple(map(use, op.operands)), inner))
+            for value in op.results:
+                names[value] = len(names)
+        return tuple(rows), tuple(map(use, region.results))
+
+    def _entry(self, op: Op) -> _Number | None:
+        """The entry of an array that the loop reads by its iteration, if it is one."""
+        place = self.scopes[-1].places.get(op.operands[1]) if len(op.operands) > 1 else None
+        array = self._number(op.operands[0])
+        others = [splat_of(start) for start in op.operands[2:]]
+        if place is None or place[1] == 0 or array.turn is not None or None in others:
+            return None
+        sizes = tuple(map(int, op.attrs["slice_sizes"]))
+        written = self.stacks.get(array.digest)
+        if written is not None and sizes == (1, *op.operands[0].shape[1:]):
+            digest, (offset, factor) = written
+            entry = _Number(digest, (factor * (place[0] - offset), factor * place[1]))
+        else:
+            starts = tuple(map(int, others))
+            entry = _Number(_hash("entry", array.digest, starts, sizes), place)
+        if entry.turn is not None:
+            self.scopes[-1].read.add(entry.turn)
+        return entry
+
+    # Loops ---------------------------------------------------------------------------------------
+
+    def _while(self, op: Op) -> list[_Number]:
+        """Numbers a loop; what it carries is known by its first value and what becomes of it."""
+        inputs = [self._number(value) for value in op.operands]
+        outside = [*inputs, *(self._number(v) for region in op.regions for v in captured(region))]
+        turns = {number.turn for number in outside} - {None}
+        turn = turns.pop() if len(turns) == 1 else OWN if turns else None
+        digest = _hash("while", tuple(number.digest for number in outside))
+        turn = self._labelled(op, _Number(digest, turn)).turn
+        entering = _Scope(turn, {}, set())
+        begins = [entering.enter(number).digest for number in inputs]
+        carried = [_Number(_hash("carried", digest), OWN) for digest in begins]
+        drawn = self.drawn
+        scope, made = self._turns(op, turn, carried, set())
+        self.drawn = drawn
+        carried = [_Number(_hash(a, b.digest), OWN) for a, b in zip(begins, made, strict=True)]
+        scope, made = self._turns(op, turn, carried, scope.read)
+        ends = []
+        for index, number in enumerate(carried):
+            stack = self._stack(op.regions[1], index, scope)
+            end = stack or _hash("end", number.digest, _text(op.attrs.get("trip_count")))
+            ends.append(_Number(end, turn))
+        return ends
+
+    def _turns(
+        self, op: Op, turn: Turn | None, carried: Sequence[_Number], read: set[Turn]
+    ) -> tuple[_Scope, list[_Number]]:
+        cond, body = op.regions
+        scope = _Scope(turn, dict(zip(body.args, carried, strict=True)), read)
+        scope.numbers.update(zip(cond.args, carried, strict=True))
+        scope.count(op)
+        self.scopes.append(scope)
+        self._block(cond)
+        made = self._block(body)
+        self.scopes.pop()
+        return scope, made
+
+    def _stack(self, body: Block, index: int, scope: _Scope) -> bytes | None:
+        """The digest of an array of which each iteration wrote one entry."""
+        write = body.results[index].op
+        if write is None or write.name != "dynamic_update_slice":
+            return None
+        array, entry, start, *others = write.operands
+        place, number = scope.places.get(start), scope.numbers.get(entry)
+        if place is None or abs(place[1]) != 1 or number is None or number.turn not in (None, OWN):
+            return None
+        is_whole = entry.shape == (1, *array.shape[1:]) and not any(map(splat_of, others))
+        if array is not body.args[index] or not is_whole:
+            return None
+        digest = _hash("stack", number.digest, place)
+        self.stacks[digest] = (number.digest, place)
+        return digest
+
+
+def _text(item: Any) -> Any:
+    """Attributes by what they say."""
+    if isinstance(item, dict):
+        pairs = sorted(item.items())
+        return tuple((name, _text(own)) for name, own in pairs if name != ROUNDING)
+    if isinstance(item, SimpleNamespace):
+        return _text(vars(item))
+    if isinstance(item, (tuple, list)):
+        return tuple(map(_text, item))
+    if isinstance(item, Block):
+        return "function"
+    if isinstance(item, np.ndarray):
+        return item.shape, item.dtype.str, item.tobytes()
+    return item if isinstance(item, (int, float, bytes)) else str(item)
+
+
+def _hash(*parts: Any) -> bytes:
+    return blake2b(repr(parts).encode(), digest_size=16).digest()
+
+
+def _stream(number: _Number) -> int:
+    """40 bits, of which none is 0: below are those of the op's own steps."""
+    return int.from_bytes(number.digest[:5], "little") or 1
