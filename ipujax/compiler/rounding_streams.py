@@ -125,7 +125,9 @@ class _Scope:
 
     def enter(self, number: _Number) -> _Number:
         """The number of a value of outside."""
-        return _Number(number.digest if number.turn in (None, self.turn) else _hash(*number))
+        if number.turn in (None, self.turn):
+            return _Number(number.digest)
+        return _Number(_hash(number.digest, _seen_from(number.turn, self.turn)))
 
     def count(self, loop: Op) -> None:
         """Finds what is carried and grows by the same in each iteration."""
@@ -163,7 +165,8 @@ class _Numbering:
         self.rounding = rounding
         self.label = label
         self.scopes: list[_Scope] = []
-        self.stacks: dict[bytes, tuple[bytes, Turn]] = {}  #: what loops wrote, and where
+        #: What loops wrote, each entry at the turn that follows from its place.
+        self.stacks: dict[bytes, tuple[bytes, Turn | None]] = {}
         self.steady: set[bytes] = set()  #: ops of loops whose operands are always the same
         self.drawn = 0  #: ops so far whose results follow from nothing that is seen here
 
@@ -241,10 +244,9 @@ class _Numbering:
         shapes = tuple((value.shape, value.dtype) for value in op.results)
         digests = tuple(number.digest for number in numbers)
         key = (op.name, _text(op.attrs), op.source.options, shapes, regions, digests)
-        turns = {number.turn for number in numbers} - {None}
-        if len(turns) > 1:
-            return _Number(_hash(key, tuple(number.turn for number in numbers)), OWN)
-        return _Number(_hash(key), turns.pop() if turns else None)
+        base = _base(numbers)
+        seen = tuple(_seen_from(number.turn, base) for number in numbers)
+        return _Number(_hash(key, seen), base)
 
     def _own(self) -> Turn | None:
         return OWN if len(self.scopes) > 1 else None
@@ -274,8 +276,8 @@ class _Numbering:
         sizes = tuple(map(int, op.attrs["slice_sizes"]))
         written = self.stacks.get(array.digest)
         if written is not None and sizes == (1, *op.operands[0].shape[1:]):
-            digest, (offset, factor) = written
-            entry = _Number(digest, (factor * (place[0] - offset), factor * place[1]))
+            digest, turn = written
+            entry = _Number(digest, None if turn is None else _composed(turn, place))
         else:
             starts = tuple(map(int, others))
             entry = _Number(_hash("entry", array.digest, starts, sizes), place)
@@ -289,10 +291,9 @@ class _Numbering:
         """Numbers a loop; what it carries is known by its first value and what becomes of it."""
         inputs = [self._number(value) for value in op.operands]
         outside = [*inputs, *(self._number(v) for region in op.regions for v in captured(region))]
-        turns = {number.turn for number in outside} - {None}
-        turn = turns.pop() if len(turns) == 1 else OWN if turns else None
-        digest = _hash("while", tuple(number.digest for number in outside))
-        turn = self._labelled(op, _Number(digest, turn)).turn
+        base = _base(outside)
+        seen = tuple((number.digest, _seen_from(number.turn, base)) for number in outside)
+        turn = self._labelled(op, _Number(_hash("while", seen), base)).turn
         entering = _Scope(turn, {}, set())
         begins = [entering.enter(number).digest for number in inputs]
         carried = [_Number(_hash("carried", digest), OWN) for digest in begins]
@@ -328,14 +329,35 @@ class _Numbering:
             return None
         array, entry, start, *others = write.operands
         place, number = scope.places.get(start), scope.numbers.get(entry)
-        if place is None or abs(place[1]) != 1 or number is None or number.turn not in (None, OWN):
+        if place is None or abs(place[1]) != 1 or number is None:
             return None
         is_whole = entry.shape == (1, *array.shape[1:]) and not any(map(splat_of, others))
         if array is not body.args[index] or not is_whole:
             return None
-        digest = _hash("stack", number.digest, place)
-        self.stacks[digest] = (number.digest, place)
+        turn = None if number.turn is None else _seen_from(number.turn, place)
+        digest = _hash("stack", number.digest, turn)
+        self.stacks[digest] = (number.digest, turn)
         return digest
+
+
+def _composed(turn: Turn, of: Turn) -> Turn:
+    return turn[0] + turn[1] * of[0], turn[1] * of[1]
+
+
+def _base(numbers: Iterable[_Number]) -> Turn | None:
+    """The turn of what follows from values at several turns: that of the first."""
+    turns = [number.turn for number in numbers if number.turn is not None]
+    if len(set(turns)) <= 1:
+        return turns[0] if turns else None
+    return next((turn for turn in turns if abs(turn[1]) == 1), OWN)
+
+
+def _seen_from(turn: Turn | None, base: Turn | None) -> Turn | None:
+    """The turn as it follows from the base: the same in a loop and in its backward one."""
+    if turn is None or base is None or turn == base:
+        return None if turn is None else OWN
+    offset, factor = base
+    return _composed(turn, (-factor * offset, factor)) if abs(factor) == 1 else turn
 
 
 def _text(item: Any) -> Any:

@@ -126,8 +126,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::map<std::string, ViewPtr> hidden;  ///< libraries' own state, e.g. poprand's seeds
   HalfBehaviour half;                     ///< of steps added from now on
   FloatTraps traps;                       ///< the same: what ends a program
-  /// Of stochastic rounding in steps added from now on: a key, else calls of poprand's generator
-  /// give them; and the next stream of random bits of that key.
+  /// Of stochastic rounding in steps added from now on: their key, and its next stream of random
+  /// bits. Without a key each step draws its own from poprand's generator.
   ViewPtr rounding_key;
   std::int64_t rounding_stream = 1;
   unsigned replication_factor = 1;

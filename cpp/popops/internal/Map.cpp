@@ -81,10 +81,13 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
   spec.kernel = "popx.map";
   // Tiles round to half as they are told at no cost: the account is of the program as written.
   auto& impl = graph.impl();
+  std::int64_t first =
+      1;  // a drawn key is the step's alone: equal steps with equal seeds round alike
   const ExprProgram rounding =
       impl.half == ipujax::engine::HalfBehaviour{}
           ? plan.program
-          : ipujax::engine::expr::withHalfRounding(plan.program, impl.half, impl.rounding_stream);
+          : ipujax::engine::expr::withHalfRounding(
+                plan.program, impl.half, impl.rounding_key ? impl.rounding_stream : first);
   spec.attributes.set("expr", rounding.toIntegers());
   if (generated) spec.attributes.set(ipujax::engine::build::kGenerated, std::int64_t{1});
   for (const auto& t : plan.inputs) spec.operands.push_back({t, Access::kRead});
