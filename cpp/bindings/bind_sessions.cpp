@@ -60,6 +60,10 @@ void bindArrays(py::module_& m) {
       .def_readonly("outputs", &Run::outputs);
 }
 
+void resetSeed(Session& s, std::uint64_t seed, bool identical_replicas) {
+  s.runner->resetSeed(seed, identical_replicas);
+}
+
 void bindSession(py::module_& m) {
   py::class_<Session>(m, "Session")
       .def(py::init([](const std::string& path, std::int64_t us, std::size_t depth) {
@@ -91,12 +95,7 @@ void bindSession(py::module_& m) {
             });
           },
           "arrays"_a, "values"_a, "timeout_us"_a)
-      .def(
-          "reset_seed",
-          [](Session& s, std::uint64_t seed, bool identical_replicas) {
-            s.runner->resetSeed(seed, identical_replicas);
-          },
-          "seed"_a, "identical_replicas"_a, Release())
+      .def("reset_seed", &resetSeed, "seed"_a, "identical_replicas"_a, Release())
       .def(
           "set_stored",
           [](Session& s, const std::vector<std::pair<std::string, py::array>>& values) {

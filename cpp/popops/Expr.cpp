@@ -117,17 +117,6 @@ NodeRef makeOp(Op op, std::vector<NodeRef> args, poplar::Type type, std::int64_t
   return node;
 }
 
-NodeRef withStream(const NodeRef& node, std::int64_t stream) {
-  if (node->kind != Node::Kind::kOp) return node;
-  auto made = std::make_shared<Node>();
-  made->op = node->op;
-  made->type = node->type;
-  made->immediate = node->immediate;
-  made->args = node->args;
-  made->stream = stream;
-  return made;
-}
-
 std::unique_ptr<Expr> Expr::clone() const {
   const NodeRef& n = node();
   if (PlaceHolder::isClassOf(*n)) return std::make_unique<PlaceHolder>(n);

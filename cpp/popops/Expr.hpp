@@ -123,8 +123,6 @@ class Any {
 /// For the library: an operation of the engine over operands.
 NodeRef makeOp(ipujax::engine::expr::Op op, std::vector<NodeRef> args, poplar::Type type = {},
                std::int64_t immediate = 0);
-/// The operation with a stream of random bits; other nodes as they are.
-NodeRef withStream(const NodeRef& node, std::int64_t stream);
 
 /// A constant. Beside an operand of another type it takes that type (value-converting).
 class Const : public Expr {

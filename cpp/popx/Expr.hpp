@@ -47,7 +47,19 @@ class ReducePrecision : public Expr {
 /// that is not 0. Operations of one stream round equal values alike, wherever they are computed.
 class Rounded : public Expr {
  public:
-  Rounded(const Expr& a, std::int64_t stream) : Expr(popops::expr::withStream(a.node(), stream)) {}
+  Rounded(const Expr& a, std::int64_t stream) : Expr(with(a.node(), stream)) {}
+
+ private:
+  static NodeRef with(const NodeRef& node, std::int64_t stream) {
+    if (node->kind != Node::Kind::kOp) return node;
+    auto made = std::make_shared<Node>();
+    made->op = node->op;
+    made->type = node->type;
+    made->immediate = node->immediate;
+    made->args = node->args;
+    made->stream = stream;
+    return made;
+  }
 };
 
 }  // namespace popx::expr

@@ -47,6 +47,8 @@ class Signature:
         has_host_callbacks: bool = False,
         num_replicas: typing.SupportsIndex = 1,
         interface: str = "",
+        takes_seed: bool = False,
+        prints: bool = False,
     ) -> None: ...
     @property
     def inputs(self) -> list[TensorSpec]: ...

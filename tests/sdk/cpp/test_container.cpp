@@ -85,13 +85,13 @@ TEST(a_sealed_program_is_opened_and_runs) {
   void* outputs[] = {y};
   const runtime::Arrays arrays{inputs, outputs};
   Doubling host;
-  session->run({&arrays, 1}, &host);
+  session->run({&arrays, 1}, &host, {});
   CHECK_EQ(y[3], 8.0f);
   host.fails = true;
-  CHECK_THROWS(session->run({&arrays, 1}, &host), "no such value");
+  CHECK_THROWS(session->run({&arrays, 1}, &host, {}), "no such value");
   host.fails = false;
   y[3] = 0;
-  session->run({&arrays, 1}, &host);  // the error of one run does not end the next
+  session->run({&arrays, 1}, &host, {});  // the error of one run does not end the next
   CHECK_EQ(y[3], 8.0f);
   CHECK_THROWS(again->openNested(), "needs devices that are free");
 }

@@ -28,6 +28,7 @@ __all__: list[str] = [
     "cholesky",
     "collectivePermute",
     "copyRemoteBuffer",
+    "count",
     "ctcLoss",
     "dropoutBlock",
     "dynamicSlice",
@@ -37,6 +38,7 @@ __all__: list[str] = [
     "expr",
     "fft",
     "fillFromHost",
+    "foldKey",
     "gather",
     "giveToHost",
     "hessenberg",
@@ -44,6 +46,7 @@ __all__: list[str] = [
     "householderMultiply",
     "householderProduct",
     "lu",
+    "makeKey",
     "map",
     "pad",
     "permutationOfPivots",
@@ -54,14 +57,17 @@ __all__: list[str] = [
     "reduceScatter",
     "reduceWindow",
     "rngBitGenerator",
+    "runKeys",
     "sameLayout",
     "scatter",
     "schur",
     "selectAndScatter",
     "setHalfOverflow",
     "setLayoutGroup",
+    "setRoundingKey",
     "setVariableUse",
     "sort",
+    "startCount",
     "svd",
     "triangularSolve",
     "tridiagonal",
@@ -285,6 +291,12 @@ def copyRemoteBuffer(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def count(
+    graph: poplar.Graph,
+    number: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def ctcLoss(
     graph: poplar.Graph,
     out_type: poplar.Type,
@@ -361,6 +373,16 @@ def fillFromHost(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> None: ...
+def foldKey(
+    graph: poplar.Graph,
+    key: poplar.Tensor,
+    number: poplar.Tensor,
+    offset: typing.SupportsIndex,
+    factor: typing.SupportsIndex,
+    folded: poplar.Tensor,
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> None: ...
 def gather(
     graph: poplar.Graph,
     operand: poplar.Tensor,
@@ -413,6 +435,7 @@ def lu(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[list[poplar.Tensor]]: ...
+def makeKey(graph: poplar.Graph, debug: poplar.DebugContext = ...) -> poplar.Tensor: ...
 def map(
     graph: poplar.Graph,
     exprs: collections.abc.Sequence[popops.expr.Expr],
@@ -504,6 +527,12 @@ def rngBitGenerator(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> tuple[poplar.Tensor, poplar.Tensor]: ...
+def runKeys(
+    graph: poplar.Graph,
+    replicas: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsIndex]],
+    prog: poplar.program.Sequence,
+    debug: poplar.DebugContext = ...,
+) -> list[poplar.Tensor]: ...
 def sameLayout(a: poplar.Tensor, b: poplar.Tensor) -> bool: ...
 @typing.overload
 def scatter(
@@ -547,6 +576,9 @@ def selectAndScatter(
 ) -> poplar.Tensor: ...
 def setHalfOverflow(graph: poplar.Graph, behaviour: str, prog: poplar.program.Sequence) -> None: ...
 def setLayoutGroup(graph: poplar.Graph, group: typing.SupportsIndex) -> None: ...
+def setRoundingKey(
+    graph: poplar.Graph, key: poplar.Tensor, stream: typing.SupportsIndex
+) -> None: ...
 def setVariableUse(graph: poplar.Graph, t: poplar.Tensor, use: VariableUse) -> None: ...
 @typing.overload
 def sort(
@@ -577,6 +609,9 @@ def sort(
     prog: poplar.program.Sequence,
     debug: poplar.DebugContext = ...,
 ) -> list[poplar.Tensor]: ...
+def startCount(
+    graph: poplar.Graph, prog: poplar.program.Sequence, debug: poplar.DebugContext = ...
+) -> poplar.Tensor: ...
 def svd(
     graph: poplar.Graph,
     a: collections.abc.Sequence[poplar.Tensor],
