@@ -107,7 +107,7 @@ TEST(many_threads_get_the_results_of_the_engine) {
   void* out[] = {own.y.data()};
   const ipujax::runtime::Arrays arrays{in, out};
   const auto engine = [&] {
-    for (int i = 0; i < kRuns; ++i) alone->run({&arrays, 1}, nullptr);
+    for (int i = 0; i < kRuns; ++i) alone->run({&arrays, 1}, nullptr, {});
   };
   std::vector<Arrays> of_thread(8);
   engine();
