@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from math import prod
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -184,7 +185,9 @@ class _Numbering:
 
     def _number(self, value: Value) -> _Number:
         if value.const is not None:
-            const = value.const.flat[0:1] if value.is_splat else np.ascontiguousarray(value.const)
+            if value.is_splat:  # of any shape: reshapes count for nothing
+                return _Number(_hash("splat", value.dtype, value.const.flat[0:1].tobytes()))
+            const = np.ascontiguousarray(value.const)
             return _Number(_hash("constant", value.dtype, value.shape, const.tobytes()))
         depth = len(self.scopes) - 1
         while value not in self.scopes[depth].numbers:
@@ -241,7 +244,7 @@ class _Numbering:
             numbers += [number for region in op.regions for number in self._block(region)]
         else:
             regions = tuple(map(self._body, op.regions))
-        shapes = tuple((value.shape, value.dtype) for value in op.results)
+        shapes = tuple((_shape_in(op, value), value.dtype) for value in op.results)
         digests = tuple(number.digest for number in numbers)
         key = (op.name, _text(op.attrs), op.source.options, shapes, regions, digests)
         base = _base(numbers)
@@ -358,6 +361,11 @@ def _seen_from(turn: Turn | None, base: Turn | None) -> Turn | None:
         return None if turn is None else OWN
     offset, factor = base
     return _composed(turn, (-factor * offset, factor)) if abs(factor) == 1 else turn
+
+
+def _shape_in(op: Op, result: Value) -> tuple[int, ...]:
+    """The result's shape, where it matters: reshapes may move past elementwise ops."""
+    return (prod(result.shape),) if op.traits.elementwise else result.shape
 
 
 def _text(item: Any) -> Any:

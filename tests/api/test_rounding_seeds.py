@@ -238,6 +238,35 @@ def test_what_devices_hold_alike_stays_alike(shape):
     assert not same(halves[:8], halves[8:])  # equal rows, on other devices
 
 
+def test_devices_recompute_what_the_forward_pass_rounded():
+    """The gradient of w is the recomputed product. Reshapes of w[0] and x[0] move past one only."""
+    mesh = Mesh(np.array(jax.devices()[:2]), ("data",))
+
+    def product(w, x):
+        y = jnp.sin(times(x))
+        return y * w, y
+
+    def loss(w, x):
+        z, y = jax.checkpoint(product)(w, x)
+        return z.astype(jnp.float32).sum(), y
+
+    def step(w, x):
+        gradient, y = jax.grad(loss, has_aux=True)(w[0], x[0])
+        return gradient[None], y[None]
+
+    x = np.stack([X, X])
+    mapped = jax.shard_map(step, mesh=mesh, in_specs=P("data"), out_specs=P("data"))
+    assert same(*jitted(mapped)(np.ones_like(x), x))
+
+
+def test_loops_hold_only_what_devices_round_apart():
+    mesh = Mesh(np.array(jax.devices()[:4]), ("data",))
+    x = jax.device_put(np.concatenate([X] * 4), NamedSharding(mesh, P("data")))
+    f = jitted(lambda x: lax.scan(lambda c, y: (times(c), c + y), x, jnp.stack([x] * 9)))
+    parts = seeded(f, x)[0].reshape(4, -1)
+    assert not same(parts[0], parts[1])
+
+
 # Saved programs -----------------------------------------------------------------------------------
 
 

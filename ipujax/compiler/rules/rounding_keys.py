@@ -61,9 +61,9 @@ class RoundingKeys:
         return bool(self._keys)
 
     def apply(self, op: Op) -> None:
-        """Sets the key and the stream of the op's steps."""
+        """Sets the key and the stream of the op's steps; loops and branches leave it to theirs."""
         rounding: Rounding | None = op.attrs.get(ROUNDING)
-        if rounding is not None:
+        if rounding is not None and not op.traits.control_flow:
             key = self._keys[rounding.turn, rounding.replicas]
             ipu.popx.setRoundingKey(self._builder.graph, key, rounding.stream << _STEPS_BITS | 1)
 
