@@ -34,6 +34,8 @@ struct Signature {
   std::vector<std::int32_t> device_ids;
   /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
   std::string interface;
+  /// The kind of device that the executable was saved for, as text; empty before.
+  std::string target{};
 };
 
 /// Bytes that are no executable, or not one of this build.

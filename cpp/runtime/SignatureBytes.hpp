@@ -26,7 +26,8 @@ void members(A& archive, T& s) {
   archive(s.name);
   for (auto* specs : {&s.inputs, &s.outputs})
     archive.list(*specs, 16, [&](auto& spec) { members(archive, spec); });
-  archive(s.output_alias, s.has_host_callbacks, s.num_replicas, s.device_ids, s.interface);
+  archive(s.output_alias, s.has_host_callbacks, s.num_replicas, s.device_ids, s.interface,
+          s.target);
 }
 
 /// Refuses, with ExecutableError, a signature that no caller could follow.
