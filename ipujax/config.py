@@ -267,6 +267,44 @@ def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
     return {**named, "num_ipus": several, "first_ipus": ",".join(map(str, machine.first_ipus))}
 
 
+#: What a description of a machine may say; the rest is as in force.
+DESCRIBED = (
+    "machine",
+    "device_count",
+    "ipus_per_device",
+    "num_ipus",
+    "num_tiles",
+    "streaming_gigabytes",
+)
+
+
+def options_of_described(name: str, values: Mapping[str, object]) -> dict[str, Any]:
+    """The options of a machine that this process need not have.
+
+    Args:
+        name: the machine's kind, such as "bow"; empty: as in force, or in `values`.
+        values: options of `DESCRIBED`. With any that counts devices, those in force do not count.
+    Raises:
+        ConfigError: another option, a value that is not allowed, or two kinds.
+    """
+    where = "get_topology_desc"
+    wrong = [each for each in values if each not in DESCRIBED]
+    if wrong or (name and "machine" in values):
+        got = repr(wrong[0]) if wrong else f"{name!r} and machine={values['machine']!r}"
+        raise ConfigError(
+            f"[{where}] needs a machine's name once, and options from {', '.join(DESCRIBED)}; got "
+            f"{got}. Use these."
+        )
+    given = {"machine": name, **values} if name else values
+    changes: dict[str, Any] = {n: parse(SPECS[n], v, f"{where}({n}=)") for n, v in given.items()}
+    if {"device_count", "ipus_per_device", "num_ipus"} & given.keys():
+        changes = {"device_ids": "", "visible_devices": "", "num_ipus": "", **changes}
+    tree = from_environment()
+    machine = replace(tree.machine, **changes, connection="never")
+    _check_together(machine)
+    return dict(platform_options(replace(tree, machine=machine)))
+
+
 def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
     """The machine's options, from those with which the PJRT client was created."""
     known = [spec.name for spec in fields(MachineConfig) if spec.name in platform]

@@ -83,7 +83,9 @@ def _register() -> None:
     _poplar.set_compile_callback(_compile)
     _poplar.set_host_callback(host_callbacks.call)
     _poplar.set_stablehlo_version(jax_compat.stablehlo_version())
-    jax_compat.register_platform(str(_poplar.__file__), _client_options)
+    jax_compat.register_platform(
+        str(_poplar.__file__), _client_options, config.options_of_described
+    )
     jax_compat.outlive_views(_poplar.keep_client, _poplar.retire_clients)
     jax_compat.allow_donation()
     jax_compat.allow_callbacks()
@@ -104,6 +106,7 @@ def _register() -> None:
     jax_compat.allow_persistent_cache(_options_key)
     jax_compat.replace_cache_entries()
     jax_compat.outlive_interrupted_compiles()
+    jax_compat.compile_for_topologies()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
     with contextlib.suppress(ConfigError):  # raised where JAX makes its devices
         settings.apply_process_options(config.from_environment().process)
@@ -134,7 +137,8 @@ def _compile(code: bytes, options: bytes, platform: PlatformConfig) -> bytes:
     from ipujax.compiler.stages import STAGES
 
     tree = config.from_environment()
-    devices.attach_on_demand(tree.machine)
+    if platform.get("connection") == tree.machine.connection:  # not for a described machine
+        devices.attach_on_demand(tree.machine)
     with compile_progress(STAGES, tree.process.progress_bar) as progress:
 
         def on_stage(name: str) -> None:

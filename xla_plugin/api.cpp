@@ -9,6 +9,7 @@
 #include "layouts.hpp"
 #include "loaded_executable.hpp"
 #include "memory.hpp"
+#include "memory_descriptions.hpp"
 #include "plugin.hpp"
 #include "profiler.hpp"
 #include "shardings.hpp"
@@ -21,7 +22,8 @@ namespace {
 PJRT_Api makeApi() {
   PJRT_Api api{};
   api.struct_size = sizeof(PJRT_Api);
-  api.extension_start = profiler::extension(layouts::extension(shardings::extension()));
+  api.extension_start = profiler::extension(
+      memory_descriptions::extension(layouts::extension(shardings::extension())));
   api.pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
                           .extension_start = nullptr,
                           .major_version = kPjrtApiMajor,

@@ -4,7 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include "compilation.hpp"
 #include "compiler_bridge.hpp"
+#include "executable.hpp"
 #include "handle.hpp"
 #include "loaded_executable.hpp"
 
@@ -162,38 +164,20 @@ void defaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
   }
 }
 
-/// Of the devices that a program is compiled for, which all have as many IPUs.
-PlatformConfig configOf(Client& client, std::string_view compile_options) {
-  const PlatformConfig& config = client.config();
-  const std::int32_t first[] = {object<Device>(client.addressableDevices().front()).id()};
-  if (config.device_ipus.empty()) return config;
-  const auto ids = readDeviceAssignment(compile_options, first).device_ids;
-  const auto ipusOf = [&](int id) {
-    client.deviceById(id);  // throws for an unknown one
-    return config.device_ipus[static_cast<std::size_t>(id % config.device_count)];
-  };
-  for (const int id : ids) {
-    if (ipusOf(id) == ipusOf(ids.front())) continue;
-    failInvalidArgument("[ipu compile] needs devices with equally many IPUs for one program; got " +
-                        std::to_string(ipusOf(ids.front())) + " IPUs in device " +
-                        std::to_string(ids.front()) + " and " + std::to_string(ipusOf(id)) +
-                        " in device " + std::to_string(id) + ". Use other devices.");
-  }
-  return config.ofDevice(ids.front() % config.device_count);
-}
-
 void compile(PJRT_Client_Compile_Args& args) {
   auto& client = object<Client>(args.client);
-  const std::string_view format(args.program->format, args.program->format_size);
-  if (format != "mlir") {
-    throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
-                      "[ipu compile] needs a program of format \"mlir\"; got \"" +
-                          std::string(format) + "\". Pass StableHLO as MLIR.");
-  }
+  const std::int32_t first[] = {object<Device>(client.addressableDevices().front()).id()};
   const std::string_view options(args.compile_options, args.compile_options_size);
-  const auto sealed = bridge::compile({args.program->code, args.program->code_size}, options,
-                                      configOf(client, options).options);
+  const auto sealed = compileFor(client.config(), *args.program, options, first);
   args.executable = release(LoadedExecutable::load(client, sealed, options));
+}
+
+/// Of an executable that was compiled for a topology.
+void load(PJRT_Client_Load_Args& args) {
+  const auto& executable = object<Executable>(args.executable);
+  args.loaded_executable =
+      release(std::make_unique<LoadedExecutable>(object<Client>(args.client), executable.shared(),
+                                                 executable.assignment(), executable.target()));
 }
 
 /// Runs no compiler and no Python.
@@ -223,6 +207,7 @@ void client::bind(PJRT_Api& api) {
   api.PJRT_Client_UpdateGlobalProcessInfo = guarded<updateGlobalProcessInfo>;
   api.PJRT_Client_DefaultDeviceAssignment = guarded<defaultDeviceAssignment>;
   api.PJRT_Client_Compile = guarded<compile>;
+  api.PJRT_Client_Load = guarded<load>;
   api.PJRT_Executable_DeserializeAndLoad = guarded<deserializeAndLoad>;
 }
 

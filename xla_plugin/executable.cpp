@@ -74,9 +74,11 @@ MemoryKindNames::MemoryKindNames(const std::vector<runtime::TensorSpec>& specs) 
   }
 }
 
-Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment)
+Executable::Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment,
+                       std::string target)
     : program_(std::move(program)),
       assignment_(std::move(assignment)),
+      target_(std::move(target)),
       parameter_shardings_(program_->signature().inputs, program_->signature().num_replicas > 1),
       output_shardings_(program_->signature().outputs, program_->signature().num_replicas > 1),
       parameter_memories_(program_->signature().inputs),
@@ -229,7 +231,8 @@ void destroySerialised(PJRT_SerializedExecutable* serialised) {
 void serialize(PJRT_Executable_Serialize_Args& args) {
   auto serialised = std::make_unique<Serialised>();
   const auto& executable = object<Executable>(args.executable);
-  serialised->bytes = executable.compiled().serialise(executable.assignment().device_ids);
+  serialised->bytes =
+      executable.compiled().serialise(executable.assignment().device_ids, executable.target());
   args.serialized_bytes = serialised->bytes.data();
   args.serialized_bytes_size = serialised->bytes.size();
   args.serialized_executable = release(std::move(serialised));

@@ -3,6 +3,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,11 +52,14 @@ struct MemoryKindNames {
 /// What JAX asks about a program, whether or not it is loaded. Owned by jaxlib.
 class Executable final : public PJRT_Executable {
  public:
-  Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment);
+  Executable(std::shared_ptr<const Program> program, DeviceAssignment assignment,
+             std::string target);
 
   const Program& program() const { return *program_; }
+  const std::shared_ptr<const Program>& shared() const { return program_; }
   const runtime::Program& compiled() const { return program_->compiled(); }
   const DeviceAssignment& assignment() const { return assignment_; }
+  const std::string& target() const { return target_; }  ///< PlatformConfig's, of the devices
   const NamedValues& costs();  ///< with what runs have counted by now; valid until it is gone
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
   const ShardingTexts& outputShardings() const { return output_shardings_; }
@@ -72,6 +76,7 @@ class Executable final : public PJRT_Executable {
  private:
   std::shared_ptr<const Program> program_;
   DeviceAssignment assignment_;
+  const std::string target_;
   std::mutex costs_mutex_;
   std::list<NamedValues> costs_;  // the last one is the newest; JAX may still read those before
   ShardingTexts parameter_shardings_;

@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,19 @@ std::span<const std::int64_t> nonDonatable(const PJRT_ExecuteOptions* options) {
   return {options->non_donatable_input_indices, options->num_non_donatable_input_indices};
 }
 
+/// The words in which a target differs from another one.
+std::string differing(const std::string& target, const std::string& other) {
+  std::istringstream words(target);
+  std::istringstream others(other);
+  std::string found;
+  std::string theirs;
+  for (std::string word; words >> word;) {
+    if (others >> theirs && word == theirs) continue;
+    found += (found.empty() ? "" : " ") + word;
+  }
+  return found;
+}
+
 std::span<PJRT_Buffer* const> argumentsOf(const PJRT_LoadedExecutable_Execute_Args& args,
                                           std::size_t device) {
   return {args.num_args ? args.argument_lists[device] : nullptr, args.num_args};
@@ -28,13 +42,22 @@ std::span<PJRT_Buffer* const> argumentsOf(const PJRT_LoadedExecutable_Execute_Ar
 }  // namespace
 
 LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program> program,
-                                   DeviceAssignment assignment)
-    : client_(client), program_(std::move(program)), assignment_(std::move(assignment)) {
+                                   DeviceAssignment assignment, const std::string& made_for)
+    : client_(client),
+      program_(std::move(program)),
+      assignment_(std::move(assignment)),
+      target_(client.config().ofDevices(assignment_.device_ids).target()) {
   const auto& ids = assignment_.device_ids;
   if (ids.size() != program_->signature().num_replicas) {
     failInvalidArgument("[ipu load] " + program_->signature().name + " needs " +
                         std::to_string(program_->signature().num_replicas) + " devices; got " +
                         std::to_string(ids.size()) + ".");
+  }
+  if (!made_for.empty() && made_for != target_) {
+    failInvalidArgument("[ipu load] " + program_->signature().name + " needs devices with " +
+                        differing(made_for, target_) + "; got devices with " +
+                        differing(target_, made_for) +
+                        ". Compile it for these, or set the machine's options to the program's.");
   }
   std::vector<Device*> devices;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -59,7 +82,8 @@ std::unique_ptr<LoadedExecutable> LoadedExecutable::load(Client& client, std::st
   auto ids = program->signature().device_ids;
   if (ids.empty()) ids = {object<Device>(client.addressableDevices().front()).id()};
   auto assignment = readDeviceAssignment(compile_options, ids);
-  return std::make_unique<LoadedExecutable>(client, std::move(program), std::move(assignment));
+  const auto& made_for = program->signature().target;
+  return std::make_unique<LoadedExecutable>(client, program, std::move(assignment), made_for);
 }
 
 /// Runs in this call and gives out finished results. Failures still travel in the results, as
@@ -150,7 +174,8 @@ void destroy(PJRT_LoadedExecutable_Destroy_Args& args) {
 
 void getExecutable(PJRT_LoadedExecutable_GetExecutable_Args& args) {
   const auto& loaded = object<LoadedExecutable>(args.loaded_executable);
-  args.executable = release(std::make_unique<Executable>(loaded.program(), loaded.assignment()));
+  args.executable =
+      release(std::make_unique<Executable>(loaded.program(), loaded.assignment(), loaded.target()));
 }
 
 void addressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,13 +14,16 @@ namespace ipujax::plugin {
 /// A program on its devices. Owned by jaxlib; launches in flight may outlive it.
 class LoadedExecutable final : public PJRT_LoadedExecutable {
  public:
+  /// `made_for` is the target of the devices that the program was compiled for; empty where that
+  /// is not known.
   LoadedExecutable(Client& client, std::shared_ptr<const Program> program,
-                   DeviceAssignment assignment);
+                   DeviceAssignment assignment, const std::string& made_for);
   static std::unique_ptr<LoadedExecutable> load(Client& client, std::string_view sealed,
                                                 std::string_view compile_options);
 
   const std::shared_ptr<const Program>& program() const { return program_; }
   const DeviceAssignment& assignment() const { return assignment_; }
+  const std::string& target() const { return target_; }
   const std::vector<PJRT_Device*>& devices() const { return devices_; }
   std::vector<PJRT_LogicalDeviceIds>& logicalIds() { return logical_ids_; }
   bool isDeleted() const { return deleted_.load(std::memory_order_acquire); }
@@ -36,6 +40,7 @@ class LoadedExecutable final : public PJRT_LoadedExecutable {
   Client& client_;
   const std::shared_ptr<const Program> program_;
   const DeviceAssignment assignment_;
+  const std::string target_;
   std::shared_ptr<Placement> placement_;
   std::vector<PJRT_Device*> devices_;  // one per replica
   std::vector<PJRT_LogicalDeviceIds> logical_ids_;

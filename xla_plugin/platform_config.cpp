@@ -1,6 +1,7 @@
 #include "platform_config.hpp"
 
 #include <charconv>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -123,6 +124,29 @@ PlatformConfig PlatformConfig::ofDevice(std::int64_t local_id) const {
   return own;
 }
 
+PlatformConfig PlatformConfig::ofDevices(std::span<const int> ids) const {
+  const auto localOf = [&](int id) {
+    if (id < 0 || id >= num_nodes * device_count) {
+      failInvalidArgument("[ipu devices] needs device ids below " +
+                          std::to_string(num_nodes * device_count) + "; got " + std::to_string(id) +
+                          ". Use more devices: set JAX_IPU_DEVICE_COUNT, or device_count of the "
+                          "topology.");
+    }
+    return id % device_count;
+  };
+  std::optional<PlatformConfig> own;
+  for (const int id : ids) {
+    const auto of = ofDevice(localOf(id));
+    if (!own) own = of;
+    if (of.ipus_per_device == own->ipus_per_device) continue;
+    failInvalidArgument("[ipu compile] needs devices with equally many IPUs for one program; got " +
+                        std::to_string(own->ipus_per_device) + " IPUs in device " +
+                        std::to_string(ids.front()) + " and " + std::to_string(of.ipus_per_device) +
+                        " in device " + std::to_string(id) + ". Use other devices.");
+  }
+  return own ? *std::move(own) : *this;
+}
+
 std::int64_t PlatformConfig::firstIpuOf(std::int64_t local_id) const {
   if (!first_ipus.empty()) return first_ipus[static_cast<std::size_t>(local_id)];
   if (device_ipus.empty()) return local_id * ipus_per_device;
@@ -140,8 +164,11 @@ std::int64_t PlatformConfig::streamingBytes() const {
 std::string PlatformConfig::version() const {
   const std::string backend = runtime::backendVersion();
   return "ipujax " IPUJAX_VERSION " " + runtime::backendName() +
-         (backend.empty() ? "" : " " + backend) +
-         "; ipus_per_device=" + std::to_string(ipus_per_device) +
+         (backend.empty() ? "" : " " + backend) + "; " + target();
+}
+
+std::string PlatformConfig::target() const {
+  return "ipus_per_device=" + std::to_string(ipus_per_device) +
          " num_tiles=" + std::to_string(num_tiles) + " machine=" + machine.name +
          " bytes_per_tile=" + std::to_string(machine.bytes_per_tile) +
          " clock_hz=" + std::to_string(machine.clock_hz) +

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct PlatformConfig {
   static PlatformConfig fromOptions(Options options);
   /// The same with the number of IPUs of one device of this process.
   PlatformConfig ofDevice(std::int64_t local_id) const;
+  /// The same for a program over these devices of any process, which all have as many IPUs. Throws
+  /// for ids of no device, and where the numbers differ.
+  PlatformConfig ofDevices(std::span<const int> ids) const;
   std::int64_t firstIpuOf(std::int64_t local_id) const;
 
   std::int64_t deviceBytes() const {
@@ -38,6 +42,8 @@ struct PlatformConfig {
   std::int64_t streamingBytes() const;
   /// Names what the compiled code depends on; part of the key of JAX's compilation cache.
   std::string version() const;
+  /// What a device is, as far as programs depend on it: they run on devices with the same text.
+  std::string target() const;
   /// The attributes of every device.
   Options deviceAttributes() const;
 };

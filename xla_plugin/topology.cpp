@@ -1,18 +1,24 @@
 #include "topology.hpp"
 
 #include <functional>
+#include <string_view>
+#include <utility>
 
+#include "compilation.hpp"
+#include "executable.hpp"
 #include "handle.hpp"
 
 namespace ipujax::plugin {
 
-Topology::Topology(const PlatformConfig& config)
-    : version_(config.version()), attributes_(config.deviceAttributes()) {
-  for (std::int64_t node = 0; node < config.num_nodes; ++node) {
-    for (std::int64_t i = 0; i < config.device_count; ++i) {
+Topology::Topology(PlatformConfig config)
+    : config_(std::move(config)),
+      version_(config_.version()),
+      attributes_(config_.deviceAttributes()) {
+  for (std::int64_t node = 0; node < config_.num_nodes; ++node) {
+    for (std::int64_t i = 0; i < config_.device_count; ++i) {
       descriptions_.push_back(
-          std::make_unique<DeviceDescription>(static_cast<int>(node * config.device_count + i),
-                                              static_cast<int>(node), config.ofDevice(i)));
+          std::make_unique<DeviceDescription>(static_cast<int>(node * config_.device_count + i),
+                                              static_cast<int>(node), config_.ofDevice(i)));
       handles_.push_back(descriptions_.back().get());
     }
   }
@@ -25,9 +31,8 @@ std::uint64_t Topology::fingerprint() const {
 namespace {
 
 void create(PJRT_TopologyDescription_Create_Args& args) {
-  const auto config =
-      PlatformConfig::fromOptions(readNamedValues(args.create_options, args.num_options));
-  args.topology = release(std::make_unique<Topology>(config));
+  auto config = PlatformConfig::fromOptions(readNamedValues(args.create_options, args.num_options));
+  args.topology = release(std::make_unique<Topology>(std::move(config)));
 }
 
 void destroy(PJRT_TopologyDescription_Destroy_Args& args) {
@@ -61,6 +66,18 @@ void fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   args.fingerprint = object<Topology>(args.topology).fingerprint();
 }
 
+/// For devices that need not exist: the client, if there is one, is not looked at.
+void compile(PJRT_Compile_Args& args) {
+  const auto& config = object<Topology>(args.topology).config();
+  const std::int32_t first[] = {0};
+  const std::string_view options(args.compile_options, args.compile_options_size);
+  auto program = Program::open(compileFor(config, *args.program, options, first));
+  auto assignment = readDeviceAssignment(options, first);
+  auto target = config.ofDevices(assignment.device_ids).target();
+  args.executable = release(
+      std::make_unique<Executable>(std::move(program), std::move(assignment), std::move(target)));
+}
+
 }  // namespace
 
 void topology::bind(PJRT_Api& api) {
@@ -71,6 +88,7 @@ void topology::bind(PJRT_Api& api) {
   api.PJRT_TopologyDescription_GetDeviceDescriptions = guarded<getDeviceDescriptions>;
   api.PJRT_TopologyDescription_Attributes = guarded<attributes>;
   api.PJRT_TopologyDescription_Fingerprint = guarded<fingerprint>;
+  api.PJRT_Compile = guarded<compile>;
 }
 
 }  // namespace ipujax::plugin

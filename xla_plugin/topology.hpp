@@ -9,16 +9,19 @@
 namespace ipujax::plugin {
 
 /// The devices there are, without a client: what ahead-of-time compilation needs to know.
+/// Owned by jaxlib or by a client.
 class Topology final : public PJRT_TopologyDescription {
  public:
-  explicit Topology(const PlatformConfig& config);
+  explicit Topology(PlatformConfig config);
 
+  const PlatformConfig& config() const { return config_; }
   const std::string& version() const { return version_; }
   const std::vector<PJRT_DeviceDescription*>& descriptions() const { return handles_; }
   const NamedValues& attributes() const { return attributes_; }
   std::uint64_t fingerprint() const;
 
  private:
+  const PlatformConfig config_;
   const std::string version_;
   std::vector<std::unique_ptr<DeviceDescription>> descriptions_;
   std::vector<PJRT_DeviceDescription*> handles_;

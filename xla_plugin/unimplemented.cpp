@@ -29,8 +29,6 @@ constexpr Reason kReasons[] = {
     {"Client_CreateViewOfDeviceBuffer", "DLPack arrays come through the CPU backend"},
     {"Client_Dma", "an IPU needs no mapping of host memory"},
     {"Client_FulfillAliasBuffer", "JAX does not call it"},
-    {"Client_Load", "executables are loaded when they are compiled or deserialised"},
-    {"Compile", "compilation needs a client"},
     {"CopyToDeviceStream_", "it belongs to send and receive callbacks, which no program here has"},
     {"Device_CreateAsyncTrackingEvent", "it belongs to XLA's own debugging tools"},
     {"Device_PoisonExecution", "JAX does not call it"},

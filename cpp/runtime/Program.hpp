@@ -75,8 +75,8 @@ class Program {
   /// The module as MLIR bytecode or text, for as_text().
   virtual const std::string& text() const = 0;
   virtual const std::string& fingerprint() const = 0;
-  /// Sealed bytes that `openProgram` takes, for these devices.
-  virtual std::string serialise(std::vector<std::int32_t> device_ids) const = 0;
+  /// Sealed bytes that `openProgram` takes, for these devices, which are of this kind.
+  virtual std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const = 0;
 
   /// By name, with what runs have counted by now; empty where nothing is known.
   virtual std::map<std::string, float> costs() const { return {}; }

@@ -38,6 +38,8 @@ struct Signature {
   bool takes_seed = false;
   /// Whether it writes, without callbacks, what users read: tensors, or what their codelets print.
   bool prints = false;
+  /// The kind of device that the executable was saved for, as text; empty before.
+  std::string target{};
 };
 
 /// Bytes that are no executable, or not one of this build.

@@ -27,7 +27,7 @@ void members(A& archive, T& s) {
   for (auto* specs : {&s.inputs, &s.outputs})
     archive.list(*specs, 16, [&](auto& spec) { members(archive, spec); });
   archive(s.output_alias, s.has_host_callbacks, s.num_replicas, s.device_ids, s.interface,
-          s.takes_seed, s.prints);
+          s.takes_seed, s.prints, s.target);
 }
 
 /// Refuses, with ExecutableError, a signature that no caller could follow.

@@ -116,6 +116,7 @@ from ipujax.jax_compat.shardings import hlo_sharding as hlo_sharding
 from ipujax.jax_compat.shardings import is_unreduced as is_unreduced
 from ipujax.jax_compat.shardings import sharding_bytes as sharding_bytes
 from ipujax.jax_compat.sparse import lower_spsolve as lower_spsolve
+from ipujax.jax_compat.topologies import compile_for_topologies as compile_for_topologies
 from ipujax.jax_compat.transfers import allow_dlpack as allow_dlpack
 from ipujax.jax_compat.transfers import follow_transfer_guard as follow_transfer_guard
 from ipujax.jax_compat.transfers import lower_device_put as lower_device_put

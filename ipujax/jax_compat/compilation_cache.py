@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ipujax.jax_compat.platform import PLATFORM
+from ipujax.jax_compat.topologies import is_compile_only
 
 
 def allow_persistent_cache(options_key: Callable[[], str]) -> None:
@@ -25,8 +26,10 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
 
     def is_cache_used(backend: Any) -> bool:
         if backend.platform == PLATFORM:
-            # Without a cache directory JAX would still compute a key of every program.
-            return bool(compilation_cache.is_persistent_cache_enabled())
+            # Without a cache directory JAX would still compute a key of every program. A described
+            # machine cannot load entries, and the key does not name it.
+            on_devices = not is_compile_only(backend)
+            return on_devices and bool(compilation_cache.is_persistent_cache_enabled())
         return bool(others(backend))
 
     def custom_key() -> str:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 PLATFORM = "ipu"
 
 
-def register_platform(library_path: str, options: Callable[[], dict[str, Any]]) -> None:
-    """Registers the plugin's library as the platform "ipu", with priority over CPUs and GPUs."""
+def register_platform(
+    library_path: str,
+    options: Callable[[], dict[str, Any]],
+    described: Callable[[str, Mapping[str, object]], dict[str, Any]],
+) -> None:
+    """Registers the plugin's library as the platform "ipu", with priority over CPUs and GPUs.
+
+    Args:
+        options: those of a client.
+        described: those of a machine of `jax.experimental.topologies.get_topology_desc`, from its
+            name and keyword arguments.
+    """
     from jax._src import xla_bridge
+    from jaxlib import xla_client
+
+    def make_topology(name: str = "", **values: object) -> Any:
+        return xla_client.make_c_api_device_topology(api, "", **described(name, values))
 
     # JAX warns on first use of any other plugin that it is experimental.
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    xla_bridge.register_plugin(PLATFORM, priority=500, library_path=library_path, options=options)
+    api = xla_bridge.register_plugin(
+        PLATFORM,
+        priority=500,
+        library_path=library_path,
+        options=options,
+        make_topology=make_topology,
+    )
 
 
 def outlive_views(keep_client: Callable[[Any], None], retire_clients: Callable[[], None]) -> None:

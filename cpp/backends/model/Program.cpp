@@ -84,9 +84,10 @@ void LastRun::note(engine::TripMeans means) {
 Program::Program(std::shared_ptr<const engine::Image> image)
     : image_(std::move(image)), looks_short_(seemsShort(*image_)) {}
 
-std::string Program::serialise(std::vector<std::int32_t> device_ids) const {
+std::string Program::serialise(std::vector<std::int32_t> device_ids, std::string target) const {
   engine::Image saved = *image_;
   saved.signature.device_ids = std::move(device_ids);
+  saved.signature.target = std::move(target);
   return saved.serialise();
 }
 

@@ -31,7 +31,7 @@ class Program final : public runtime::Program {
   const runtime::Signature& signature() const override { return image_->signature; }
   const std::string& text() const override { return image_->stablehlo; }
   const std::string& fingerprint() const override { return image_->fingerprint; }
-  std::string serialise(std::vector<std::int32_t> device_ids) const override;
+  std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const override;
   std::map<std::string, float> costs() const override;
   runtime::ProgramBytes bytes() const override;
   bool looksShort() const override { return looks_short_; }

@@ -19,7 +19,7 @@ using runtime::members;
 
 // The magic differs from the IPU Model's: neither build takes the other's executables.
 constexpr runtime::SealKind kSeal{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'X'}, 3, "an ipujax executable of a build against an SDK"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'X'}, 4, "an ipujax executable of a build against an SDK"};
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 

@@ -39,9 +39,10 @@ poplar::Executable Program::takeExecutable() const {
   return taken;
 }
 
-std::string Program::serialise(std::vector<std::int32_t> device_ids) const {
+std::string Program::serialise(std::vector<std::int32_t> device_ids, std::string target) const {
   Container saved = container_;
   saved.signature.device_ids = std::move(device_ids);
+  saved.signature.target = std::move(target);
   return saved.seal();
 }
 

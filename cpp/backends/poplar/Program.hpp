@@ -17,7 +17,7 @@ class Program final : public runtime::Program, public std::enable_shared_from_th
   const runtime::Signature& signature() const override { return container_.signature; }
   const std::string& text() const override { return container_.text; }
   const std::string& fingerprint() const override { return fingerprint_; }
-  std::string serialise(std::vector<std::int32_t> device_ids) const override;
+  std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const override;
   std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices) const override;
   std::unique_ptr<runtime::Session> openNested() const override;
   bool nests() const override { return false; }
