@@ -173,6 +173,26 @@ def _check_apart(machine: MachineConfig) -> None:
                 )
 
 
+def _check_linked(machine: MachineConfig) -> None:
+    """Machines attach powers of two of IPUs; the model runs others, and says so once."""
+    count = machine.ipus_per_device
+    if count == rounded_up(count) or machine.num_ipus or machine.device_ids:
+        return
+    if not machine.use_model:
+        raise ConfigError(
+            f"[config] JAX_IPU_IPUS_PER_DEVICE needs a power of two, which is how IPUs are linked; "
+            f"got {count}. Use {rounded_up(count)}: a pipeline may leave IPUs idle."
+        )
+    if ("ipus_per_device", count) not in _said:
+        _said.add(("ipus_per_device", count))
+        logger.warning(
+            "[config] ipus_per_device=%d runs on the IPU Model only: machines attach powers of "
+            "two. Use %d there, of which a pipeline may leave some idle.",
+            count,
+            rounded_up(count),
+        )
+
+
 def _check_together(machine: MachineConfig) -> None:
     known = len(groups(machine.num_ipus_in_host))
     unknown = [each for each in numbers(machine.device_ids) if each >= known]
@@ -189,6 +209,7 @@ def _check_together(machine: MachineConfig) -> None:
             f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
             f"Use {rounded_up(wrong[0])}, or set auto_round_num_ipus."
         )
+    _check_linked(machine)
     if machine.use_model and not machine.num_tiles:
         return
     from ipujax._poplar import _poplar
