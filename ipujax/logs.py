@@ -83,7 +83,8 @@ def set_log_level(level: str, destination: str = "") -> None:
     Args:
         level: "TRACE_ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERR" or "OFF", for all messages; or
             with levels of components, such as "WARN,compiler=DEBUG"; components are "api",
-            "compiler", "config", "devices" and "plugin". Empty: what an earlier call or `log_level` set is undone.
+            "compiler", "config", "devices" and "plugin". Empty: what an earlier call or `log_level`
+            set is undone.
         destination: "stderr", also if it is empty; "stdout"; or a file, to which is appended.
     Raises:
         ConfigError: another level, component or destination.
