@@ -226,7 +226,8 @@ def test_a_count_that_machines_do_not_attach_is_warned_of_once(caplog):
     said = [
         each.getMessage() for each in caplog.records if "ipus_per_device=5" in each.getMessage()
     ]
-    assert len(said) == 1 and "Use 8 there" in said[0]
+    (line,) = said
+    assert "Use 8 there" in line
     caplog.clear()
     config.from_environment({"JAX_IPU_IPUS_PER_DEVICE": "4"})
     assert not caplog.records
