@@ -103,6 +103,7 @@ def _file_stamp() -> object:
 def _tree_of(given: Mapping[str, str], set_here: Mapping[str, Value]) -> IPUConfig:
     check_process_variables(given)
     _warn_of_unknown(given)
+    _warn_of_reports(given)
     tree = IPUConfig()
     for _, values in _sources(given, set_here):
         changes: dict[str, dict[str, Value]] = {}
@@ -156,6 +157,31 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {close[0]}?" if close else "Run python -m ipujax options to see all."
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
+
+
+#: Variables of Poplar that ask for reports, and what has these on the model.
+_REPORTS = {
+    "POPLAR_ENGINE_OPTIONS": "ipu.report has reports, and ipu_engine_options options of the Engine",
+    "PVTI_OPTIONS": "jax.profiler.trace and ipu.trace record what runs",
+}
+
+
+def _warn_of_reports(environment: Mapping[str, str]) -> None:
+    """Warns once of each variable of Poplar that JAX's programs do not read on the model."""
+    asked = [name for name in _REPORTS if environment.get(name) and name not in _said]
+    if not asked:
+        return
+    from ipujax._poplar import _poplar
+
+    if _poplar.backend != "IPU Model":
+        return
+    for name in asked:
+        _said.add(name)
+        logger.warning(
+            "[config] %s has no effect on JAX's programs on the IPU Model: %s.",
+            name,
+            _REPORTS[name],
+        )
 
 
 def _check_apart(machine: MachineConfig) -> None:

@@ -231,3 +231,13 @@ def test_a_count_that_machines_do_not_attach_is_warned_of_once(caplog):
     caplog.clear()
     config.from_environment({"JAX_IPU_IPUS_PER_DEVICE": "4"})
     assert not caplog.records
+
+
+def test_poplars_variables_for_reports_are_warned_of_once(caplog):
+    for name in ("POPLAR_ENGINE_OPTIONS", "PVTI_OPTIONS"):
+        config._said.discard(name)
+        caplog.clear()
+        for _ in range(2):
+            config.from_environment({name: '{"autoReport.all": "true"}'})
+        (record,) = caplog.records
+        assert f"{name} has no effect on JAX's programs on the IPU Model" in record.getMessage()
