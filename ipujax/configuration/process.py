@@ -26,8 +26,8 @@ class ProcessOptions:
     )
     log_level: str = option(
         "",
-        "Level of the logger ipujax, and of its components: WARN,compiler=DEBUG. Levels are TRACE, "
-        "DEBUG, INFO, WARN, ERR and OFF; empty: as Python's logging is set up.",
+        "Level of the logger ipujax, and of its components: WARN,compiler=DEBUG. Levels are "
+        "TRACE_ALL, TRACE, DEBUG, INFO, WARN, ERR and OFF; empty: as Python's logging is set up.",
         "IPUJAX_LOG_LEVEL",
         check=check_levels,
     )

@@ -86,7 +86,7 @@ def _named(option: str, names: Mapping[str, object]) -> Convert:
     def convert(value: Any) -> dict[str, object]:
         name = str(value).rpartition(".")[2].lower().replace("_", "")
         if name not in names:
-            raise ValueError(f"one of {', '.join(names)}")
+            raise ValueError(f"one of {', '.join(filter(None, names))}")
         return {option: names[name]}
 
     return convert
@@ -162,7 +162,9 @@ def _optimizer_location(value: Any) -> dict[str, object]:
     }
 
 
-_VERSIONS = {"ipu2": "gc200", "ipu21": "c600", "2": "gc200", "21": "c600", "": "gc200"}
+#: An empty version is any that there is.
+_VERSIONS = {"ipu1": "gc2", "ipu2": "gc200", "ipu21": "c600"}
+_VERSIONS |= {"1": "gc2", "2": "gc200", "21": "c600", "": "gc200"}
 _CONNECTIONS = {
     name.replace("_", ""): name for name in ("always", "on_demand", "pre_compile", "never")
 }

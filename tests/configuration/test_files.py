@@ -46,6 +46,16 @@ def test_every_option_round_trips_through_json():
     assert IPUConfig.from_json(config.to_json()) == config
 
 
+@pytest.mark.parametrize(
+    ("version", "machine"),
+    [("ipu1", "gc2"), ("ipu2", "gc200"), ("ipu21", "c600"), ("1", "gc2"), ("", "gc200")],
+)
+@pytest.mark.parametrize("name", ["ipu_model.version", "device_connection.version"])
+def test_versions_of_ipus(name: str, version: str, machine: str):
+    config = IPUConfig.from_json(json.dumps({name: version}))
+    assert config.machine.machine == machine
+
+
 def test_toml(tmp_path: Path):
     text = (
         'schedule = "program"\n[products]\npartials_type = "half"\n[devices]\nnum_ipus = [2, 2]\n'
@@ -155,7 +165,7 @@ def test_the_tables_of_their_names_lead_to_options():
         ("a.json", '{"x64": "maybe"}', "x64 needs one of emulate, demote, error; got 'maybe'"),
         ("a.json", '{"scheduling": {"algorithm": "FASTEST"}}', "one of choosebest, postorder"),
         ("a.json", '{"matmul_proportion": [0.1, 0.2]}', "one number for all IPUs"),
-        ("a.json", '{"ipu_model": {"version": "ipu1"}}', "one of ipu2, ipu21"),
+        ("a.json", '{"ipu_model": {"version": "ipu3"}}', "one of ipu1, ipu2"),
         ("a.toml", "x64 = ", "needs TOML"),
         ("a.conf", "import os", "needs one command with constants"),
         ("a.conf", "replicationFactor(1 + 1)", "needs one command with constants"),
