@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ def _plain_dropout(x: Any, seed: Any) -> Any:
 
 PLAIN = Parts(_plain_norm, jax.nn.gelu, jax.nn.softmax, _plain_dropout)
 OURS = Parts(
-    ipu.nn.layer_norm,
+    partial(ipu.nn.layer_norm, axis=-1),
     ipu.nn.gelu,
     ipu.nn.softmax,
     lambda x, seed: ipu.nn.dropout(x, seed, rate=RATE),
