@@ -214,6 +214,7 @@ CONVERTED: dict[str, Convert] = {
         "reduction", {"mean": "mean", "sum": "sum"}
     ),
     "TensorLocations.setOptimizerLocation": _optimizer_location,
+    "_Popart.engineOptions": _poplar("engine_options"),
     "_Popart.outlineThreshold": lambda v: {"outline": "auto", "outline_threshold": int(v)},
     # Optimum
     "matmul_proportion": _proportion,
@@ -262,7 +263,6 @@ WITHOUT: dict[str, str] = {
     "_Popart.subgraphCopyingStrategy": _PATTERN,
     "_Popart.scheduleNonWeightUpdateGradientConsumersEarly": "set schedule=liveness",
     "_Popart.enableExplicitIR": "there is one form of programs",
-    "_Popart.engineOptions": "the model's engine has none",
     # Optimum
     "mode": _MODULE,
     "layers_per_ipu": _STAGES,
