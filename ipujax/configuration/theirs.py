@@ -60,7 +60,6 @@ RENAMED: dict[str, str] = {
     "Precision.autocastEnabled": "autocast",
     "Training.gradientAccumulation": "gradient_accumulation",
     "Training.setAutomaticLossScaling": "auto_loss_scaling",
-    "Distributed.configureProcessId": "process_index",
     # Optimum: IPUConfig
     "gradient_accumulation_steps": "gradient_accumulation",
     "optimizer_state_offchip": "offload_optimizer_state",
@@ -213,6 +212,10 @@ CONVERTED: dict[str, Convert] = {
     "Training.accumulationAndReplicationReductionType": _named(
         "reduction", {"mean": "mean", "sum": "sum"}
     ),
+    "Distributed.configureProcessId": lambda v: {
+        "process_index": v[0],
+        "process_count": v[1],
+    },
     "TensorLocations.setOptimizerLocation": _optimizer_location,
     "_Popart.engineOptions": _poplar("engine_options"),
     "_Popart.outlineThreshold": lambda v: {"outline": "auto", "outline_threshold": int(v)},
@@ -251,8 +254,8 @@ WITHOUT: dict[str, str] = {
     "TensorLocations.setActivationLocation": "offload_activations= of ipu.pipeline",
     "TensorLocations.setWeightLocation": "offload_weights= of ipu.pipeline",
     "Jit.traceModel": "JAX traces every function",
-    "Distributed.disable": "do not call jax.distributed.initialize",
-    "Distributed.setEnvVarNames": "jax.distributed.initialize takes the values",
+    "Distributed.disable": "a program runs on the IPUs of one process",
+    "Distributed.setEnvVarNames": "a program runs on the IPUs of one process",
     "Distributed.IPUoFConfigFiles": "partitions of IPUs are chosen by the device's ids",
     "_Popart.set": _PATTERN,
     "_Popart.setPatterns": _PATTERN,

@@ -265,7 +265,7 @@ def layer_norm(
     epsilon: float = 1e-6,
     use_stable_statistics: bool | None = None,
 ) -> jax.Array:
-    """Normalises each batch element, or over some dimensions: (x - mean) / deviation * gamma + beta.
+    """Normalises each batch element, or some dimensions: (x - mean) / deviation * gamma + beta.
 
     Args:
         x: [batch, ..., C] of a float dtype; of any shape where `axis` is given.

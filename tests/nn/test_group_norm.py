@@ -116,9 +116,7 @@ def test_transformations(name: str) -> None:
 @pytest.mark.parametrize(("stable", "bound"), [(True, 5e-6), (False, 2e-5)])
 def test_derivatives_of_order_two_against_doubles(stable: bool, bound: float) -> None:
     def of_layer(x: Any, gamma: Any, beta: Any) -> jax.Array:
-        y = ipu.nn.layer_norm(
-            x, gamma, beta, axis=-1, epsilon=1e-3, use_stable_statistics=stable
-        )
+        y = ipu.nn.layer_norm(x, gamma, beta, axis=-1, epsilon=1e-3, use_stable_statistics=stable)
         return jnp.sum(jnp.sin(y))
 
     twice = jax.jit(_twice(of_layer))
