@@ -261,18 +261,18 @@ def layer_norm(
     gamma: Parameter = None,
     beta: Parameter = None,
     *,
-    axis: int | Sequence[int] | None = None,
+    axis: int | Sequence[int] | None = -1,
     epsilon: float = 1e-6,
     use_stable_statistics: bool | None = None,
 ) -> jax.Array:
-    """Normalises each batch element, or some dimensions: (x - mean) / deviation * gamma + beta.
+    """Normalises over the last dimension, or over others: (x - mean) / deviation * gamma + beta.
 
     Args:
-        x: [batch, ..., C] of a float dtype; of any shape where `axis` is given.
-        gamma: [C]; with the sizes of x along `axis` where that is given; None: ones.
+        x: of a float dtype, in any shape; [batch, ..., C] where `axis` is None.
+        gamma: with the sizes of x along `axis`; [C] where that is None; None: ones.
         beta: as gamma; None: zeros.
         axis: the dimensions over which means are taken, in float32; None: all but the first, as
-            `group_norm` with one group. Keras, flax and most papers have -1, the last alone.
+            in Graphcore's TensorFlow and in `group_norm` with one group.
         epsilon: added to the variance.
         use_stable_statistics: as for `group_norm`.
     Returns:
@@ -285,18 +285,18 @@ def layer_norm(
     Example:
         >>> x = jnp.array([[[1.0, 2.0], [3.0, 4.0]]])
         >>> print(ipu.nn.layer_norm(x).round(2))
-        [[[-1.34 -0.45]
-          [ 0.45  1.34]]]
-        >>> print(ipu.nn.layer_norm(x, axis=-1).round(2))
         [[[-1.  1.]
           [-1.  1.]]]
+        >>> print(ipu.nn.layer_norm(x, axis=None).round(2))
+        [[[-1.34 -0.45]
+          [ 0.45  1.34]]]
     """
     x = _checked("layer_norm", x, epsilon)
     if axis is None:
         if x.ndim < 2:
             raise ConfigError(
-                f"[nn.layer_norm] needs x with a batch and channels, or axis; got shape {x.shape}. "
-                "Pass axis=-1 to normalise over the last dimension."
+                "[nn.layer_norm] needs x with a batch and channels for axis=None; got shape "
+                f"{x.shape}. Pass axis=-1 to normalise over the last dimension."
             )
         how = _How(1, epsilon, True, use_stable_statistics)
         return _grouped("layer_norm", x, x.ndim - 1, (gamma, beta), how)

@@ -155,7 +155,7 @@ OPS: dict[str, Entry] = {
         whitened(X, (2,), 0.001),
     ),
     "normalization_ops.layer_norm": Example(
-        NORM, lambda: ipu.nn.layer_norm(X), whitened(X, (1, 2))
+        NORM, lambda: ipu.nn.layer_norm(X, axis=None), whitened(X, (1, 2))
     ),
     "keras.layers.RecomputationCheckpoint": Example(
         "18.14.6, recomputation_checkpoint: the tensors themselves", checkpointed, (12.0, 12.0)

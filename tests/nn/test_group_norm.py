@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -55,7 +56,7 @@ def test_instance_norm_and_layer_norm() -> None:
     y = jax.jit(ipu.nn.instance_norm)(x, GAMMA, BETA)
     wanted = oracles.group_norm(x, GAMMA, BETA, 6, -1, True, 1e-6)
     oracles.assert_close(y, wanted, rtol=4e-6, atol=4e-6)
-    y = jax.jit(ipu.nn.layer_norm)(x, GAMMA, BETA)
+    y = jax.jit(partial(ipu.nn.layer_norm, axis=None))(x, GAMMA, BETA)
     wanted = oracles.group_norm(x, GAMMA, BETA, 1, -1, True, 1e-6)
     oracles.assert_close(y, wanted, rtol=4e-6, atol=4e-6)
     y = jax.jit(lambda x: ipu.nn.layer_norm(x, axis=(0, 2)))(x)
@@ -65,7 +66,7 @@ def test_instance_norm_and_layer_norm() -> None:
 
 
 def layer(x: Any, gamma: Any, beta: Any) -> jax.Array:
-    return ipu.nn.layer_norm(x, gamma, beta, axis=-1, epsilon=1e-3)
+    return ipu.nn.layer_norm(x, gamma, beta, epsilon=1e-3)
 
 
 def loss(x: Any, gamma: Any, beta: Any) -> jax.Array:
@@ -116,7 +117,7 @@ def test_transformations(name: str) -> None:
 @pytest.mark.parametrize(("stable", "bound"), [(True, 5e-6), (False, 2e-5)])
 def test_derivatives_of_order_two_against_doubles(stable: bool, bound: float) -> None:
     def of_layer(x: Any, gamma: Any, beta: Any) -> jax.Array:
-        y = ipu.nn.layer_norm(x, gamma, beta, axis=-1, epsilon=1e-3, use_stable_statistics=stable)
+        y = ipu.nn.layer_norm(x, gamma, beta, epsilon=1e-3, use_stable_statistics=stable)
         return jnp.sum(jnp.sin(y))
 
     twice = jax.jit(_twice(of_layer))
@@ -178,7 +179,7 @@ def test_edges() -> None:
         (lambda x: ipu.nn.group_norm(x, channels_axis=0), "got channels_axis=0"),
         (lambda x: ipu.nn.layer_norm(x, axis=3), "got axis=3"),
         (lambda x: ipu.nn.layer_norm(x, axis=(1, 1)), r"got axis=\(1, 1\)"),
-        (lambda x: ipu.nn.layer_norm(x[0, 0]), r"got shape \(6,\). Pass axis=-1"),
+        (lambda x: ipu.nn.layer_norm(x[0, 0], axis=None), r"got shape \(6,\). Pass axis=-1"),
         (lambda x: ipu.nn.layer_norm(x, epsilon=0.0), "got epsilon=0.0"),
         (lambda x: ipu.nn.layer_norm(x, GAMMA[:2]), r"gamma of shape \(6,\); got \(2,\)"),
         (lambda x: ipu.nn.layer_norm(x.astype(int)), "a float dtype; got int"),

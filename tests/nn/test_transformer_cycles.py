@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -40,7 +39,7 @@ def _plain_dropout(x: Any, seed: Any) -> Any:
 
 PLAIN = Parts(_plain_norm, jax.nn.gelu, jax.nn.softmax, _plain_dropout)
 OURS = Parts(
-    partial(ipu.nn.layer_norm, axis=-1),
+    ipu.nn.layer_norm,
     ipu.nn.gelu,
     ipu.nn.softmax,
     lambda x, seed: ipu.nn.dropout(x, seed, rate=RATE),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,10 +66,10 @@ def _norms() -> Iterator[Program]:
         return ipu.nn.batch_norm(x, ipu.nn.batch_norm_init(x.shape[-1]), gamma, beta)
 
     def stable(x: Any, gamma: Any, beta: Any) -> Any:
-        return ipu.nn.layer_norm(x, gamma, beta, axis=-1, use_stable_statistics=True)
+        return ipu.nn.layer_norm(x, gamma, beta, use_stable_statistics=True)
 
     tokens, images = _with_vectors(TOKENS), _with_vectors(IMAGES)
-    yield from both("layer_norm", partial(ipu.nn.layer_norm, axis=-1), tokens, every, _NORM_BOUND)
+    yield from both("layer_norm", ipu.nn.layer_norm, tokens, every, _NORM_BOUND)
     yield from both("layer_norm stable", stable, tokens, every, _NORM_BOUND)
     yield from both("group_norm", grouped, images, every, _NORM_BOUND)
     yield from both("group_norm consecutive", consecutive, images, every, _NORM_BOUND)
@@ -96,7 +95,7 @@ def _half() -> Iterator[Program]:
     """A block's elementwise part in float16, as models for IPUs have it."""
 
     def block(x: Any, gamma: Any, beta: Any) -> Any:
-        return ipu.nn.gelu(ipu.nn.layer_norm(x, gamma, beta, axis=-1))
+        return ipu.nn.gelu(ipu.nn.layer_norm(x, gamma, beta))
 
     def arguments() -> list[Any]:
         return [each.astype(np.float16) for each in _with_vectors(TOKENS)()]
