@@ -134,12 +134,12 @@ class TrainingOptions:
         "Processes that run one program; 0: one alone.",
         "IPUJAX_PROCESS_COUNT",
         bounds=(0, 2**16),
-        no_effect="call jax.distributed.initialize(num_processes=...)",
+        no_effect="a program runs on the IPUs of one process",
     )
     process_index: int = option(
         0,
         "Index of this process.",
         "IPUJAX_PROCESS_INDEX",
         bounds=(0, 2**16),
-        no_effect="call jax.distributed.initialize(process_id=...)",
+        no_effect="a program runs on the IPUs of one process",
     )

@@ -60,7 +60,6 @@ RENAMED: dict[str, str] = {
     "Precision.autocastEnabled": "autocast",
     "Training.gradientAccumulation": "gradient_accumulation",
     "Training.setAutomaticLossScaling": "auto_loss_scaling",
-    "Distributed.configureProcessId": "process_index",
     # Optimum: IPUConfig
     "gradient_accumulation_steps": "gradient_accumulation",
     "optimizer_state_offchip": "offload_optimizer_state",
@@ -215,7 +214,12 @@ CONVERTED: dict[str, Convert] = {
     "Training.accumulationAndReplicationReductionType": _named(
         "reduction", {"mean": "mean", "sum": "sum"}
     ),
+    "Distributed.configureProcessId": lambda v: {
+        "process_index": v[0],
+        "process_count": v[1],
+    },
     "TensorLocations.setOptimizerLocation": _optimizer_location,
+    "_Popart.engineOptions": _poplar("engine_options"),
     "_Popart.outlineThreshold": lambda v: {"outline": "auto", "outline_threshold": int(v)},
     # Optimum
     "matmul_proportion": _proportion,
@@ -252,8 +256,8 @@ WITHOUT: dict[str, str] = {
     "TensorLocations.setActivationLocation": "offload_activations= of ipu.pipeline",
     "TensorLocations.setWeightLocation": "offload_weights= of ipu.pipeline",
     "Jit.traceModel": "JAX traces every function",
-    "Distributed.disable": "do not call jax.distributed.initialize",
-    "Distributed.setEnvVarNames": "jax.distributed.initialize takes the values",
+    "Distributed.disable": "a program runs on the IPUs of one process",
+    "Distributed.setEnvVarNames": "a program runs on the IPUs of one process",
     "Distributed.IPUoFConfigFiles": "partitions of IPUs are chosen by the device's ids",
     "_Popart.set": _PATTERN,
     "_Popart.setPatterns": _PATTERN,
@@ -264,7 +268,6 @@ WITHOUT: dict[str, str] = {
     "_Popart.subgraphCopyingStrategy": _PATTERN,
     "_Popart.scheduleNonWeightUpdateGradientConsumersEarly": "set schedule=liveness",
     "_Popart.enableExplicitIR": "there is one form of programs",
-    "_Popart.engineOptions": "the model's engine has none",
     # Optimum
     "mode": _MODULE,
     "layers_per_ipu": _STAGES,

@@ -102,10 +102,17 @@ TensorLocations.setOptimizerLocation(
 
 
 def test_poparts_options_by_their_names(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    text = '_Popart.set("outlineThreshold", 10.0)\n_Popart.set("saveInitializersToFile", "a")\n'
+    text = (
+        '_Popart.set("outlineThreshold", 10.0)\n_Popart.set("saveInitializersToFile", "a")\n'
+        '_Popart.set("engineOptions", {"debug.outOfMemory": "true"})\n'
+        "Distributed.configureProcessId(1, 2)\n"
+    )
     assert changes(written(tmp_path, "a.conf", text)) == {
         "outline": "auto",
         "outline_threshold": 10,
+        "engine_options": '{"debug.outOfMemory": "true"}',
+        "process_index": 1,
+        "process_count": 2,
     }
     assert "saveInitializersToFile has no effect: weights are arguments" in caplog.text
 
