@@ -102,7 +102,8 @@ sweep: build ## call each function of ipu.nn and ipu.ops COUNT times (default 20
 bench: build cpp ## compare speed with JAX's CPU backend; fails if a bound is missed
 	$(PY) -m ipujax bench
 
-mutants: build ## load and run 100,000 altered executables under the sanitizers
+mutants: build ## read 20,000 altered files of each kind; run 100,000 altered executables under the sanitizers
+	$(PY) -m tests.mutants.files
 	MUTANTS=$(or $(COUNT),100000) .ci/sanitize.sh address,undefined build/asan $(PY)
 
 resume: build ## kill trainings COUNT (50) times at random moments; each must resume and end bit-equal

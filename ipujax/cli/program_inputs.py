@@ -11,7 +11,7 @@ import numpy as np
 
 from ipujax.cli.expressions import evaluate
 from ipujax.errors import ConfigError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
+from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
 
 
 def gather(
@@ -43,7 +43,7 @@ def gather(
         _add(found, {name: evaluate(expression)}, "--input-exprs")
     missing, unknown = shapes.keys() - found.keys(), found.keys() - shapes.keys()
     if missing or unknown:
-        lists = [", ".join(sorted(names)) or "none" for names in (missing, unknown)]
+        lists = [printable(", ".join(sorted(names))) or "none" for names in (missing, unknown)]
         raise ConfigError(
             f"[run] needs the inputs {', '.join(shapes) or '(none)'}; got none for {lists[0]}, "
             f"and unknown ones: {lists[1]}. Pass --inputs, --input-exprs or --input-examples for "

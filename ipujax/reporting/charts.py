@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,11 @@ def timeline(report: Report) -> Any:
     return chart
 
 
+def _numbers(values: Sequence[int]) -> Any:
+    """The values as 32-bit integers, which make small pages, or as floats if one is larger."""
+    return np.array(values, np.int32 if max(values, default=0) < 2**31 else np.float64)
+
+
 def tiles(report: Report) -> Any:
     """Bytes of each tile by category, of the IPU that is chosen."""
     from bokeh.layouts import column
@@ -75,7 +81,7 @@ def tiles(report: Report) -> Any:
     shown = sorted(order[:LARGEST_CHOICE])
     data = {
         str(i): {
-            name: np.array(column_, dtype=np.int32)
+            name: _numbers(column_)
             for name, column_ in zip(report.categories, report.ipus[i].tile_bytes, strict=True)
         }
         for i in shown
