@@ -208,9 +208,7 @@ def _separated(jaxpr: ClosedJaxpr, loop: Loop) -> ClosedJaxpr:
                 jax_compat.evaluate([eqn], values)
         return [jax_compat.value_of(atom, values) for atom in inner.outvars]
 
-    made, captured = jax_compat.trace_avals(flat, jaxpr.in_avals)
-    assert not captured, "a jaxpr captures nothing"
-    return made
+    return jax_compat.traced_again(flat, jaxpr.in_avals)
 
 
 def _evaluate_apart(eqn: Any, apart: list[bool], values: dict[Any, Any]) -> None:

@@ -13,6 +13,7 @@ from ipujax.jax_compat.call_primitives import hide_frames as hide_frames
 from ipujax.jax_compat.call_primitives import set_dead_code_rule as set_dead_code_rule
 from ipujax.jax_compat.call_primitives import trace_avals as trace_avals
 from ipujax.jax_compat.call_primitives import trace_call as trace_call
+from ipujax.jax_compat.call_primitives import traced_again as traced_again
 from ipujax.jax_compat.call_primitives import varying_like as varying_like
 from ipujax.jax_compat.call_primitives import varying_over as varying_over
 from ipujax.jax_compat.call_primitives import with_outputs as with_outputs

@@ -97,14 +97,25 @@ def trace_call(fun: Callable[..., Any], operands: Sequence[Any]) -> tuple[Closed
 
 def trace_avals(fun: Callable[..., Any], avals: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """`trace_call` for operands of which only the abstract values are known."""
+    from jax._src.interpreters import partial_eval as pe
+
+    traced = traced_again(fun, avals)
+    return pe.close_jaxpr(pe.convert_constvars_jaxpr(traced.jaxpr)), list(traced.consts)
+
+
+def traced_again(fun: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr:
+    """A function that evaluates equations, as a jaxpr with the inputs `avals` and no others.
+
+    Arrays that the equations hold, such as the constants of an inlined call, are its constants.
+    """
     from jax._src import api_util, linear_util
     from jax._src.interpreters import partial_eval as pe
 
-    info = api_util.debug_info("trace_avals", fun, tuple(avals), {})
-    jaxpr, _, captured = pe.trace_to_jaxpr_dynamic(
+    info = api_util.debug_info("traced_again", fun, tuple(avals), {})
+    jaxpr, _, constants = pe.trace_to_jaxpr_dynamic(
         linear_util.wrap_init(fun, debug_info=info), list(avals)
     )
-    return pe.close_jaxpr(pe.convert_constvars_jaxpr(jaxpr)), list(captured)
+    return ClosedJaxpr(jaxpr, constants)
 
 
 def without_dead(

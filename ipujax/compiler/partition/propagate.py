@@ -17,8 +17,8 @@ from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
 #: In this order, after calls are inlined. Their nesting matters: a wrong one ends the process.
-PASSES = (
-    "sdy-propagation-pipeline",
+PROPAGATION = ("sdy-propagation-pipeline",)
+COLLECTIVES = (
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
     "func.func(sdy-reshard-to-collectives)",
 )
@@ -37,7 +37,9 @@ def propagate(module: Any) -> None:
         name_slices(module)
         name_dimensions(module)
         _reduce_between(module)
-        jax_compat.run_passes(module, PASSES)
+        jax_compat.run_passes(module, PROPAGATION)
+        _declare_replicated(module)
+        jax_compat.run_passes(module, COLLECTIVES)
     except ir.MLIRError as error:
         raise InvalidProgramError(
             f"[partition] needs shardings that Shardy can propagate; got: {error}. "
@@ -60,6 +62,34 @@ def _reduce_between(module: Any) -> None:
             between = operation.clone(ip=ir.InsertionPoint(operation))
             between.attributes["sharding"] = sdy.TensorShardingAttr.get(target.mesh_or_ref, dims)
             operation.operands[0] = between.results[0]
+
+
+def _declare_replicated(module: Any) -> None:
+    """Writes the shardings of ops that Shardy left out, where a value becomes unreduced.
+
+    Shardy writes none for loops, branches and barriers whose values are all replicated, then
+    removes reshards of these values, and refuses collectives on values without a sharding.
+
+    %1 = while(...)                                             before
+    %2 = reshard %1 [{}]
+    %3 = replicated_to_unreduced {"x"} %2
+    %1 = while(...) {sdy.sharding = [<@mesh, [{}]>]}            after
+    """
+    for operation in ops_named(main_of(module), "sdy.replicated_to_unreduced"):
+        maker = operation.operands[0].owner
+        while not isinstance(maker, ir.Block) and maker.name == "sdy.reshard":
+            maker = maker.operands[0].owner
+        if isinstance(maker, ir.Block) or SHARDING in maker.attributes:
+            continue
+        mesh = sdy.TensorShardingAttr(operation.attributes["out_sharding"]).mesh_or_ref
+        each = [_replicated(mesh, result.type) for result in maker.results]
+        maker.attributes[SHARDING] = sdy.TensorShardingPerValueAttr.get(each)
+
+
+def _replicated(mesh: Any, kind: Any) -> Any:
+    rank = kind.rank if isinstance(kind, ir.RankedTensorType) else 0
+    dims = [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank
+    return sdy.TensorShardingAttr.get(mesh, dims)
 
 
 def _unreduced(attr: Any) -> set[str]:

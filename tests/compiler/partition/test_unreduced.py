@@ -221,6 +221,45 @@ def test_carries_of_loops_stay_unreduced():
     assert collectives(f, xs) == ["all_reduce"]
 
 
+def add_three_times(x: jax.Array) -> jax.Array:
+    return lax.scan(lambda c, _: (c + x, None), x, None, length=3)[0]
+
+
+REPLICATED: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "loop": lambda x: jax.reshard(add_three_times(x), UX),
+    "loop in loop": lambda x: jax.reshard(add_three_times(add_three_times(x)), UX),
+    "loop of unknown length": lambda x: jax.reshard(
+        lax.while_loop(lambda c: c.sum() < 1e4, lambda c: 2 * c, x), UX
+    ),
+    "stacked": lambda x: jax.reshard(
+        lax.scan(lambda c, _: (c + x, c), x, None, length=3)[1], P(unreduced={"x", "y"})
+    ),
+    "branch": lambda x: jax.reshard(lax.cond(x.sum() > 0, lambda: x + 1, lambda: x), UX),
+    "barrier": lambda x: jax.reshard(lax.optimization_barrier((x, x + 1))[1], UX),
+    "in a loop": lambda x: lax.scan(
+        lambda c, _: (jax.reshard(jax.reshard(2 * c, UX), P()), None), x, None, length=3
+    )[0],
+    "carried by a loop": lambda x: lax.scan(
+        lambda c, _: ((c[0] + jax.reshard(c[1], UX), 2 * c[1]), None),
+        (jax.reshard(x, UX), x),
+        None,
+        length=3,
+    )[0][0],
+    "read twice": lambda x: jax.reshard(add_three_times(x), UX) + jax.reshard(x, UX),
+}
+
+
+@pytest.mark.parametrize("name", REPLICATED)
+def test_replicated_values_become_unreduced(name: str):
+    """Shardy writes no sharding for loops, branches and barriers of replicated values."""
+    f = jax.jit(REPLICATED[name])
+    made = f(jax.device_put(A, P()))
+    cpu = np.array(jax.devices("cpu")[:1]).reshape(1, 1)
+    with jax.set_mesh(Mesh(cpu, ("x", "y"), axis_types=(AxisType.Explicit,) * 2)):
+        expected = whole(f(jax.device_put(A, P())))
+    np.testing.assert_allclose(whole(made), expected, rtol=1e-6)
+
+
 def test_constants_count_once():
     """Where JAX's CPU backend takes the number on each device for a part."""
     made = jax.jit(lambda u: u + jnp.ones((4, 8), jnp.float32, out_sharding=UX))(parts(A))

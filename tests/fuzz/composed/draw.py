@@ -23,18 +23,22 @@ class Draw:
         name: of the step, unlike that of any other.
         platform: of the devices that the program runs on.
         is_ours: whether the step is made of ipujax; the oracle's is plain.
+        is_like_ours: whether a plain step is made of the transform of JAX that is most like it.
     """
 
-    def __init__(self, seed: int, name: str, platform: str, is_ours: bool):
+    def __init__(
+        self, seed: int, name: str, platform: str, is_ours: bool, is_like_ours: bool = False
+    ):
         self._seed = seed
         self._rng = random.Random(f"composed {seed} {name}")
         self.name = name
         self.platform = platform
         self.is_ours = is_ours
+        self.is_like_ours = is_like_ours
 
     def again(self) -> Draw:
         """The same choices once more."""
-        return Draw(self._seed, self.name, self.platform, self.is_ours)
+        return Draw(self._seed, self.name, self.platform, self.is_ours, self.is_like_ours)
 
     def choice(self, options: Sequence[T]) -> T:
         return self._rng.choice(options)

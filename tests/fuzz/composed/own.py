@@ -11,22 +11,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh, PartitionSpec
 
 import ipujax as ipu
 from tests.fuzz.composed.draw import Draw, Function, doubled, merged
 from tests.fuzz.composed.transforms import loss_of, transform, with_gradient
 
 Wrapped = Callable[[Function], Function]
+Applied = Callable[[Function, Draw], Function]
 _SCHEDULES = ("grouped", "interleaved", "sequential")
 
 
-def ours(plain: Wrapped = lambda fun: fun, **facts: Any) -> Callable[[Any], Any]:
-    """Registers a transform of ipujax; the oracle's is `plain`."""
+def ours(
+    plain: Wrapped = lambda fun: fun, like: Applied | None = None, **facts: Any
+) -> Callable[[Any], Any]:
+    """Registers a transform of ipujax; the oracle's is `plain`.
+
+    Args:
+        like: the transform of JAX that is most like it, where that may refuse what is inside or
+            around it: what JAX refuses there is no fault of ours.
+    """
 
     def add(apply: Any) -> Any:
         @functools.wraps(apply)
         def either(fun: Function, d: Draw) -> Function:
-            return apply(fun, d) if d.is_ours else plain(fun)
+            if d.is_ours:
+                return apply(fun, d)
+            return like(fun, d) if like is not None and d.is_like_ours else plain(fun)
 
         return transform(True, **facts)(either)
 
@@ -85,18 +96,22 @@ def named(fun: Function, d: Draw) -> Function:
 # Calls -------------------------------------------------------------------------------------------
 
 
-@ours(often=1.5)
+def _jitted(fun: Function, d: Draw) -> Function:
+    return jax.jit(fun)
+
+
+@ours(like=_jitted, often=1.5)
 def stage(fun: Function, d: Draw) -> Function:
     again = d.choice((None, True, "then", "interleaved"))
     return ipu.stage(fun, ipu=d.choice((None, 0, 1)), remat=again)
 
 
-@ours()
+@ours(like=_jitted)
 def outlined(fun: Function, d: Draw) -> Function:
     return ipu.outlined(fun)
 
 
-@ours()
+@ours(like=lambda fun, d: jax.checkpoint(fun))
 def remat(fun: Function, d: Draw) -> Function:
     policy = d.choice((None, jax.checkpoint_policies.dots_saveable))
     return ipu.remat(fun, policy)
@@ -220,7 +235,25 @@ def _mapped(fun: Function) -> Function:
     return lambda w, x: merged(jax.vmap(fun, (None, 0))(w, doubled(x)))
 
 
-@ours(_mapped, often=1.5, is_over_devices=True)
+def _over_devices(fun: Function, d: Draw) -> Function:
+    """`jax.shard_map` as `jax.pmap` uses it."""
+    mesh = Mesh(np.array(d.devices()), ("replica",))
+    halves = PartitionSpec("replica")
+
+    def mapped(w: Any, x: Any) -> Any:
+        each = jax.shard_map(
+            lambda w, x: fun(w, x[0])[None],
+            mesh=mesh,
+            in_specs=(PartitionSpec(), halves),
+            out_specs=halves,
+            check_vma=False,
+        )
+        return merged(jax.jit(each)(w, doubled(x)))
+
+    return mapped
+
+
+@ours(_mapped, _over_devices, often=1.5, is_over_devices=True)
 def pmap(fun: Function, d: Draw) -> Function:
     if d.chance(0.3):
 
@@ -233,7 +266,11 @@ def pmap(fun: Function, d: Draw) -> Function:
     return lambda w, x: merged(run(w, doubled(x)))
 
 
-@ours(lambda fun: lambda w, x: _mapped(fun)(w, x) / 1.5, is_over_devices=True)
+@ours(
+    lambda fun: lambda w, x: _mapped(fun)(w, x) / 1.5,
+    lambda fun, d: lambda w, x: _over_devices(fun, d)(w, x) / 1.5,
+    is_over_devices=True,
+)
 def replica_mean(fun: Function, d: Draw) -> Function:
     """Where replicas' results are summed, those of vmap and the plain ones are, too."""
 

@@ -37,7 +37,7 @@ class Spec:
         """As an expression."""
         return repr(self)
 
-    def function(self, platform: str, *, is_ours: bool) -> Function:
+    def function(self, platform: str, *, is_ours: bool, is_like_ours: bool = False) -> Function:
         layers = [
             (LAYERS[_key(name)].make(Draw(self.seed, name, platform, is_ours)))
             for name in self.layers
@@ -50,7 +50,8 @@ class Spec:
 
         made: Function = model
         for name in self.transforms:
-            made = _applied(name, made, Draw(self.seed, name, platform, is_ours))
+            draw = Draw(self.seed, name, platform, is_ours, is_like_ours)
+            made = _applied(name, made, draw)
         return made
 
     def arguments(self) -> tuple[list[Any], Any]:

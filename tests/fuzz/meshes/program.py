@@ -71,12 +71,12 @@ class Part:
 
         return lambda *inputs: jax.grad(loss, argnums=tuple(range(len(inputs))))(*inputs)
 
-    def called(self, place: Place) -> Callable[..., tuple[Any, ...]]:
+    def called(self, place: Place, may_donate: bool) -> Callable[..., tuple[Any, ...]]:
         f = self.function(place)
         if self.mode == "eager" or (self.mode == "grad" and len(self.steps) % 2):
             return f
         options: dict[str, Any] = {}
-        if self.mode == "donate":
+        if self.mode == "donate" and may_donate:
             options["donate_argnums"] = 0
         if self.out_specs and place.mesh is not None:
             options["out_shardings"] = tuple(NamedSharding(place.mesh, s) for s in self.out_specs)
@@ -106,7 +106,10 @@ class Program:
                 place.put(a, s) for a, s in zip(self.arrays, self.specs, strict=True)
             ]
             for part in self.parts:
-                pool += part.called(place)(*(pool[k] for k in part.inputs))
+                given = [pool[k] for k in part.inputs]
+                # JAX gives a result that is an argument as the same array, which is still needed.
+                is_alone = sum(value is given[0] for value in pool) == 1
+                pool += part.called(place, is_alone)(*given)
                 if part.mode == "donate":
                     pool[part.inputs[0]] = None
         return pool[len(self.arrays) :]
