@@ -8,7 +8,7 @@ what the backward pass needs is kept for a few micro-batches instead of all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
@@ -89,7 +89,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
         if outputs[i]
         and jaxpr.out_avals[i].shape == ()
         and loop.outputs[i - loop.num_carried].kind in ACCUMULATED
-        and _varies_alike(jaxpr.out_avals[i], compress(jaxpr.in_avals, moves))
+        and _is_apart(jaxpr, i, moves)
     ]
     others = [i for i in own if outputs[i] and i not in scalars] if any(moves) else []
     there = [loop.whole(i, t) for i, t in enumerate(tangents) if moves[i]]
@@ -110,10 +110,11 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
     return results, found
 
 
-def _varies_alike(aval: Any, operands: Iterable[Any]) -> bool:
+def _is_apart(jaxpr: ClosedJaxpr, index: int, moves: Sequence[bool]) -> bool:
     """Whether a replica's gradient is of its own result alone: no sum over replicas is in it."""
-    axes = jax_compat.varying_axes(aval)
-    return all(jax_compat.varying_axes(operand) == axes for operand in operands)
+    axes = jax_compat.varying_axes(jaxpr.out_avals[index])
+    alike = [jax_compat.varying_axes(aval) == axes for aval in compress(jaxpr.in_avals, moves)]
+    return all(alike) and not (axes and jax_compat.num_sums(jaxpr))
 
 
 def _is_moving(tangent: Any) -> bool:
