@@ -346,15 +346,7 @@ class _Request:
             )
         prepare()
         jax_compat.hide_frames(__file__)
-        arguments = self._arguments(args)
-        balances = self.schedule == INTERLEAVED
-        stages = PipelineTrace(self.device_mapping, balances, self.remat)
-        token = traced_pipeline.set(stages)
-        try:
-            with _trace(object()):
-                traced = _MicroBatch(self.fun, arguments)
-        finally:
-            traced_pipeline.reset(token)
+        arguments, traced = self._traced(args)
         outputs = _outputs_of(self.outputs, traced)
         is_kept = [output is not None for output in outputs]
         num_carried = arguments.num_carried
@@ -380,11 +372,27 @@ class _Request:
         )
         return (results, jax.tree.unflatten(traced.state_tree, state)) if num_carried else results
 
-    def _arguments(self, args: tuple[Any, ...], *repeats: int) -> Arguments:
+    def _traced(self, args: tuple[Any, ...]) -> tuple[Arguments, _MicroBatch]:
+        """With operands as they are given if the function sums derivatives over replicas itself."""
+        given, alike = (self._arguments(args, once=once) for once in (False, True))
+        found = given, self._micro_batch(given)
+        if isinstance(self.outputs, _Accumulated) or given.micro_avals == alike.micro_avals:
+            return found
+        others = alike, self._micro_batch(alike)
+        return max(others, found, key=lambda pair: jax_compat.num_sums(pair[1].jaxpr))
+
+    def _micro_batch(self, arguments: Arguments) -> _MicroBatch:
+        stages = PipelineTrace(self.device_mapping, self.schedule == INTERLEAVED, self.remat)
+        token = traced_pipeline.set(stages)
+        try:
+            with _trace(object()):
+                return _MicroBatch(self.fun, arguments)
+        finally:
+            traced_pipeline.reset(token)
+
+    def _arguments(self, args: tuple[Any, ...], *repeats: int, once: bool = False) -> Arguments:
         keeps = self.serial > 1 if self.keeps_shards is None else self.keeps_shards
-        # What `ipu.accumulate` is given takes derivatives itself, as it would outside of the loop.
-        reduces_once = not isinstance(self.outputs, _Accumulated)
-        arguments = Arguments(args, self.in_axes, keeps_shards=keeps, reduces_once=reduces_once)
+        arguments = Arguments(args, self.in_axes, keeps_shards=keeps, reduces_once=once)
         arguments.check((*repeats, self.micro_batches))
         if self.keeps_shards and not arguments.partitions:
             raise PipelineError(

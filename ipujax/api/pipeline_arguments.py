@@ -23,8 +23,8 @@ class Arguments:
     Args:
         keeps_shards: shared operands that are an `ipu.WeightShard` stay parts, as `partitions`
             says; otherwise they are gathered here.
-        reduces_once: shared operands vary over replicas as the others do, so that derivatives of
-            the loop are summed over the replicas after it.
+        reduces_once: all operands vary over the same replicas, so that derivatives of the loop are
+            summed over the replicas after it; otherwise those that are carried alone do.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class Arguments:
         operands = [jnp.asarray(x) for x in given]
         varying = _varying_alike(operands)
         first, second = self.num_shared, self.num_shared + self.num_carried
-        operands = varying if reduces_once else [*operands[:first], *varying[first:]]
+        if reduces_once:
+            operands = varying
+        operands[first:second] = varying[first:second]
         self.carried = [lax.stop_gradient(x) for x in operands[first:second]]
         self.batched = operands[second:]
         self.operands = [*operands[:first], *self.carried, *self.batched]

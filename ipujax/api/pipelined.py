@@ -8,7 +8,7 @@ what the backward pass needs is kept for a few micro-batches instead of all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
@@ -56,9 +56,14 @@ def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
         results = iter(run_by_stage(divided, wider, *given))
         return [functools.reduce(lax.add, islice(results, count)) for count in counts]
 
-    whole, captured = jax_compat.trace_call(joined, operands)
+    return _called(joined, operands, loop)
+
+
+def _called(fun: Callable[..., list[Any]], operands: Sequence[Any], loop: Loop) -> list[Any]:
+    """The function as a call that the compiler takes for this loop; so are its derivatives."""
+    jaxpr, captured = jax_compat.trace_call(fun, operands)
     call_p = jax_compat.call_primitive("ipu_pipeline_loop")
-    return list(call_p.bind(*captured, *operands, jaxpr=whole, label=loop))
+    return list(call_p.bind(*captured, *operands, jaxpr=jaxpr, label=loop))
 
 
 def _abstract(*avals: Any, jaxpr: ClosedJaxpr, loop: Loop) -> tuple[list[Any], Any]:
@@ -71,7 +76,10 @@ def _abstract(*avals: Any, jaxpr: ClosedJaxpr, loop: Loop) -> tuple[list[Any], A
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
-    """Scalars: by their gradients, which come out of one loop. Other results: by JAX's own loop."""
+    """Scalars: by their gradients, which come out of one loop. Other results: by JAX's own loop.
+
+    The results come from the same loop, since a custom rule may have its own way to compute them.
+    """
     moves = [_is_moving(tangent) for tangent in tangents]
     outputs = [_is_inexact(aval) for aval in jaxpr.out_avals]
     own = range(loop.num_carried, len(outputs))
@@ -81,28 +89,32 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
         if outputs[i]
         and jaxpr.out_avals[i].shape == ()
         and loop.outputs[i - loop.num_carried].kind in ACCUMULATED
-        and _varies_alike(jaxpr.out_avals[i], compress(jaxpr.in_avals, moves))
+        and _is_apart(jaxpr, i, moves)
     ]
-    results, gradients = _with_gradients(scalars, moves, jaxpr, loop, primals)
-    moving = [loop.whole(i, t) if moves[i] else t for i, t in enumerate(tangents)]
-    there = list(compress(moving, moves))
-    found: list[Any] = [_zero(result) for result in results]
-    for i, gradient in gradients.items():
-        found[i] = _inner_product(gradient, there, results[i])
-    others = [i for i in own if outputs[i] and i not in gradients]
+    others = [i for i in own if outputs[i] and i not in scalars] if any(moves) else []
+    there = [loop.whole(i, t) for i, t in enumerate(tangents) if moves[i]]
+    results: Sequence[Any] = []
+    by_scan: Sequence[Any] = []
+    gradients: dict[int, list[Any]] = {}
     if others:
         whole = [loop.whole(i, x) for i, x in enumerate(primals)]
         plain = replace(loop, partitions=())
-        tangents_of_all = _tangents_by_scan(moves, jaxpr, plain, whole, there)
-        for i in others:
-            found[i] = tangents_of_all[i]
+        results, by_scan = _values_and_tangents_by_scan(moves, jaxpr, plain, whole, there)
+    if scalars or not others:
+        results, gradients = _with_gradients(scalars, moves, jaxpr, loop, primals)
+    found: list[Any] = [_zero(result) for result in results]
+    for i, gradient in gradients.items():
+        found[i] = _inner_product(gradient, there, results[i])
+    for i in others:
+        found[i] = by_scan[i]
     return results, found
 
 
-def _varies_alike(aval: Any, operands: Iterable[Any]) -> bool:
+def _is_apart(jaxpr: ClosedJaxpr, index: int, moves: Sequence[bool]) -> bool:
     """Whether a replica's gradient is of its own result alone: no sum over replicas is in it."""
-    axes = jax_compat.varying_axes(aval)
-    return all(jax_compat.varying_axes(operand) == axes for operand in operands)
+    axes = jax_compat.varying_axes(jaxpr.out_avals[index])
+    alike = [jax_compat.varying_axes(aval) == axes for aval in compress(jaxpr.in_avals, moves)]
+    return all(alike) and not (axes and jax_compat.num_sums(jaxpr))
 
 
 def _is_moving(tangent: Any) -> bool:
@@ -122,16 +134,15 @@ def _inner_product(gradient: Sequence[Any], tangents: Sequence[Any], like: Any) 
     return sum(terms[1:], terms[0]).astype(like.dtype) if terms else _zero(like)
 
 
-def _tangents_by_scan(
+def _values_and_tangents_by_scan(
     moves: list[bool], jaxpr: ClosedJaxpr, loop: Loop, primals: Any, tangents: Any
-) -> Sequence[Any]:
+) -> tuple[Sequence[Any], Sequence[Any]]:
     def of_moving(*moving: Any) -> list[Any]:
         rest = iter(moving)
         whole = [next(rest) if moved else x for x, moved in zip(primals, moves, strict=True)]
-        return run(jaxpr, loop, *whole)
+        return _called(functools.partial(run, jaxpr, loop), whole, loop)
 
-    _, found = jax.jvp(of_moving, tuple(compress(primals, moves)), tuple(tangents))
-    return list(found)
+    return jax.jvp(of_moving, tuple(compress(primals, moves)), tuple(tangents))
 
 
 def _with_gradients(

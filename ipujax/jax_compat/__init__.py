@@ -82,6 +82,7 @@ from ipujax.jax_compat.mapped_axes import (
     allow_vmap_of_grouped_all_to_all as allow_vmap_of_grouped_all_to_all,
 )
 from ipujax.jax_compat.mapped_axes import mapped_axes as mapped_axes
+from ipujax.jax_compat.mapped_axes import num_sums as num_sums
 from ipujax.jax_compat.mapped_axes import varying_axes as varying_axes
 from ipujax.jax_compat.modules import artifact_of as artifact_of
 from ipujax.jax_compat.modules import deserialize_artifact as deserialize_artifact

@@ -33,6 +33,20 @@ def varying_axes(value: Any) -> frozenset[Any]:
     return frozenset() if known is None else frozenset(known.varying)
 
 
+def num_sums(jaxpr: Any) -> int:
+    """How many equations sum over mapped axes what is equal on all of them afterwards.
+
+    Such are `jax.lax.psum` in `shard_map(check_vma=True)`, and derivatives by values that do not
+    vary. That primitive is private.
+    """
+    from jax._src import core
+    from jax._src.lax import parallel
+
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    inner = sum(num_sums(called) for called in core.subjaxprs(jaxpr))
+    return inner + sum(eqn.primitive is parallel.psum_invariant_p for eqn in jaxpr.eqns)
+
+
 def abstract_result(f: Callable[[Any], Any], aval: Any) -> tuple[Any, Any]:
     """The abstract result of f on one abstract array, and its effects, as primitives return them.
 
