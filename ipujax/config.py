@@ -161,7 +161,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
 
 #: Variables of Poplar that ask for reports, and what has these on the model.
 _REPORTS = {
-    "POPLAR_ENGINE_OPTIONS": "ipu.report has reports, and ipu_engine_options options of the Engine",
+    "POPLAR_ENGINE_OPTIONS": "ipu.report has reports",
     "PVTI_OPTIONS": "jax.profiler.trace and ipu.trace record what runs",
 }
 
@@ -169,6 +169,8 @@ _REPORTS = {
 def _warn_of_reports(environment: Mapping[str, str]) -> None:
     """Warns once of each variable of Poplar that JAX's programs do not read on the model."""
     asked = [name for name in _REPORTS if environment.get(name) and name not in _said]
+    if "autoReport." not in environment.get("POPLAR_ENGINE_OPTIONS", ""):
+        asked = [name for name in asked if name != "POPLAR_ENGINE_OPTIONS"]
     if not asked:
         return
     from ipujax._poplar import _poplar
@@ -178,7 +180,7 @@ def _warn_of_reports(environment: Mapping[str, str]) -> None:
     for name in asked:
         _said.add(name)
         logger.warning(
-            "[config] %s has no effect on JAX's programs on the IPU Model: %s.",
+            "[config] %s writes no reports of JAX's programs on the IPU Model: %s.",
             name,
             _REPORTS[name],
         )
@@ -362,4 +364,8 @@ def program_key(config: IPUConfig) -> str:
     """Text that differs wherever compiled programs would, for the same program."""
     machine = config.machine
     devices = (machine.machine, machine.ipus, machine.num_tiles, machine.streaming_gigabytes)
-    return repr((devices, machine.selection_order, machine.enable_remote_buffers, config.compile))
+    # Read by Poplar itself, or by the compiler for the IPU Model.
+    engine = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    return repr(
+        (devices, machine.selection_order, machine.enable_remote_buffers, config.compile, engine)
+    )

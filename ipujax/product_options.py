@@ -64,6 +64,21 @@ def check_pooling_options(text: str) -> str | None:
     return None if is_known else f"a JSON object with any of {', '.join(POOLING)}, true or false"
 
 
+def proportions_of(text: str) -> list[float | None]:
+    """The proportion of each IPU, None where its place is empty; ValueError for other text."""
+    return [float(part) if part.strip() else None for part in text.split(",")]
+
+
+def check_proportions(text: str) -> str | None:
+    """What is needed if the text has something else than proportions between its commas."""
+    try:
+        found = proportions_of(text)
+    except ValueError:
+        found = [-1.0]
+    is_known = all(each is None or 0 <= each <= 1 for each in found)
+    return None if is_known else "numbers from 0 to 1 with commas between, one for each IPU"
+
+
 def _is_flat(options: Any) -> bool:
     """Whether each value is text, a number or a bool; constraints of plans are objects."""
     return isinstance(options, dict) and all(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from ipujax import config
+from ipujax.compiler.engine_options import with_engine_options
 from ipujax.configuration import page
 from ipujax.errors import ConfigError
 
@@ -240,4 +242,27 @@ def test_poplars_variables_for_reports_are_warned_of_once(caplog):
         for _ in range(2):
             config.from_environment({name: '{"autoReport.all": "true"}'})
         (record,) = caplog.records
-        assert f"{name} has no effect on JAX's programs on the IPU Model" in record.getMessage()
+        assert f"{name} writes no reports of JAX's programs" in record.getMessage()
+    config._said.discard("POPLAR_ENGINE_OPTIONS")
+    caplog.clear()
+    config.from_environment({"POPLAR_ENGINE_OPTIONS": '{"debug.outOfMemory": "false"}'})
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"debug.outOfMemory": [1]}', '{"no.such": "1"}'])
+def test_a_wrong_variable_of_the_engines_options_is_refused(monkeypatch, text):
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", text)
+    with pytest.raises(ConfigError):
+        with_engine_options(config.CompileConfig())
+
+
+def test_the_variable_of_the_engines_options_comes_on_top(monkeypatch):
+    given = config.CompileConfig(engine_options='{"debug.outOfMemory": "error"}')
+    keys = [config.program_key(config.from_environment({}))]
+    assert with_engine_options(given).out_of_memory == "error"
+    options = {"debug.outOfMemory": "log", "debug.floatPointOpException": True}
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", json.dumps(options))
+    changed = with_engine_options(given)
+    assert (changed.out_of_memory, changed.floating_point_exceptions) == ("log", "inv,div0,oflo")
+    keys.append(config.program_key(config.from_environment({})))
+    assert keys[0] != keys[1]

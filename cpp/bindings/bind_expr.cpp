@@ -142,6 +142,7 @@ void bindPopnn(py::module_& m) {
   py::native_enum<popnn::NonLinearityType>(m, "NonLinearityType", "enum.Enum")
       .value("SIGMOID", popnn::NonLinearityType::SIGMOID)
       .value("HARD_SIGMOID", popnn::NonLinearityType::HARD_SIGMOID)
+      .value("SOFTMAX_STABLE", popnn::NonLinearityType::SOFTMAX_STABLE)
       .value("RELU", popnn::NonLinearityType::RELU)
       .value("TANH", popnn::NonLinearityType::TANH)
       .value("GELU", popnn::NonLinearityType::GELU)

@@ -77,9 +77,14 @@ struct Backward {
       found.attention =
           popops::reduce(graph, products, {1}, popops::Operation::ADD, prog, {debug, "attention"});
     }
+    // One row for each gate of a sequence: a softmax is of one gate.
+    const auto rows = [&](const Tensor& a, const Tensor& b) {
+      return poplar::concat(a, b, 1).reshape({2 * a.dim(0), a.dim(1)});
+    };
     const Tensor gates = internal::gradientFromResult(
-        graph, params.recurrentActivation, poplar::concat(kept[kReset], kept[kUpdate], 1),
-        poplar::concat(resetGrad, updateGrad, 1), prog, {debug, "gates"});
+                             graph, params.recurrentActivation, rows(kept[kReset], kept[kUpdate]),
+                             rows(resetGrad, updateGrad), prog, {debug, "gates"})
+                             .reshape({kept.dim(1), 2 * kept.dim(2)});
     found.inputAndOutput = product(graph, gates, matrices.gates.transpose(), prog, debug);
     popops::addInPlace(graph, found.inputAndOutput, fromCandidate, prog, {debug, "sum"});
     direct = found.inputAndOutput.slice(n, found.inputAndOutput.dim(1), 1);

@@ -36,24 +36,35 @@ struct Backward {
     Tensor kept, grad, cell, mask;
   };
 
+  /// A gradient times the slope of an activation, as an expression of `terms`, of which number
+  /// `result` is the activation's result. Where a slope has no expression, steps before compute the
+  /// product, which becomes a further term.
+  static Any through(Graph& graph, NonLinearityType type, unsigned result, const Any& grad,
+                     std::vector<Tensor>& terms, Sequence& loop, const DebugContext& debug) {
+    if (internal::kernelActivation(type) >= 0)
+      return internal::slopeTimes(type, Any(PlaceHolder(result)), grad);
+    const Tensor back = popops::map(graph, grad, terms, loop, {debug, "back"});
+    terms.push_back(
+        internal::gradientFromResult(graph, type, terms[result - 1], back, loop, debug));
+    return Any(PlaceHolder(static_cast<unsigned>(terms.size())));
+  }
+
   /// The gradient of the output, where there is one for each step, and that of the cell state.
   Step begin(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
              const rnn::RnnSlice& slice, Sequence& loop, const DebugContext& debug) const {
     Step step{slice.interimIn, state.output, graph.clone(state.cellState, debug), Tensor()};
     if (flags.valid()) step.mask = internal::column(flags.mask);
-    const auto cell = [&](const Any& grad) {
-      return Any(_1 + internal::slopeTimes(params.activation, _3, Any(grad * _2)));
-    };
-    std::vector<pe::Expr> expressions;
     std::vector<Tensor> terms{state.cellState, step.kept[kOutput], step.kept[kTanh], state.output},
         results{step.cell};
+    if (params.outputFullSequence) terms.push_back(slice.inputs[0]);
+    const Any grad = params.outputFullSequence ? Any(_4 + pe::_5) : Any(_4);
+    const Any inner =
+        through(graph, params.activation, 3, Any(grad * _2), terms, loop, {debug, "cellGrad"});
+    std::vector<pe::Expr> expressions{Any(_1 + inner)};
     if (params.outputFullSequence) {
-      terms.push_back(slice.inputs[0]);
       step.grad = graph.clone(state.output, debug);
       results.push_back(step.grad);
-      expressions = {cell(Any(_4 + pe::_5)), Any(_4 + pe::_5)};
-    } else {
-      expressions = {cell(Any(_4))};
+      expressions.push_back(grad);
     }
     popops::internal::mapWithOutputs(graph, expressions, terms, results, loop, {debug, "cellGrad"});
     return step;
@@ -74,7 +85,7 @@ struct Backward {
     const auto unit = [&](Kept which, const Any& to) {
       const auto type = which == kCandidate ? params.activation : params.recurrentActivation;
       results.push_back(units.slice(order[which] * n, (order[which] + 1) * n, 1));
-      return masked(internal::slopeTimes(type, kept(which), to));
+      return masked(through(graph, type, which + 3, to, terms, loop, {debug, "gates"}));
     };
     std::vector<pe::Expr> expressions{
         unit(kForget, Any(cell * kept(kPrevCell))), unit(kInput, Any(cell * kept(kCandidate))),

@@ -9,20 +9,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
 from ipujax.api.pmap_axes import (
     WHERE,
     broadcast_axes,
-    check_grouping,
     from_front,
     is_none,
     num_replicas,
     to_front,
 )
 from ipujax.api.replica_grouping import ReplicaGrouping, default_devices
-from ipujax.api.replicas import AxisName, default_axis
+from ipujax.api.replica_mesh import ReplicaMesh, mesh_of, mesh_of_groupings
+from ipujax.api.replicas import default_axis
 from ipujax.errors import ReplicationError
 
 
@@ -49,8 +47,8 @@ def pmap(
         axis_name: name of the replicas' axis for collectives.
         in_axes: the axis of replicas of each argument: an int, or a tuple with one entry for each
             positional argument, which may be a prefix of its pytree. None: all replicas get the
-            same value; a `ReplicaGrouping`: the first axis has one entry for each group. Keyword
-            arguments are mapped over their first axis.
+            same value; a `ReplicaGrouping`: the first axis has one entry for each group. Groupings
+            may differ where their runs nest. Keyword arguments are mapped over their first axis.
         out_axes: the same for the results. None: the result is equal on all replicas (not checked)
             and returned once; a `ReplicaGrouping`: it is returned once for each group.
         donate_argnums: positional arguments whose memory the results may reuse.
@@ -136,28 +134,23 @@ class _MappedFunction:
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
         leaves, tree = jax.tree.flatten((dynamic, kwargs))
         axes = self._axes_of_arguments(args, fixed, dynamic, kwargs)
-        mesh, names, grouping = self._mesh(leaves, axes)
-
-        def spec(axis: Any) -> PartitionSpec:
-            if isinstance(axis, ReplicaGrouping):
-                check_grouping(axis, grouping)
-                return axis.spec()
-            return PartitionSpec() if axis is None else PartitionSpec(names)
+        replicas = self._replicas(leaves, axes)
+        names = replicas.mesh.axis_names
 
         def local(*shards: jax.Array) -> Any:
             own = [_without_axis(x, axis) for x, axis in zip(shards, axes, strict=True)]
             given, by_name = jax.tree.unflatten(tree, own)
             rest = iter(given)
             every = [a if i in fixed else next(rest) for i, a in enumerate(args)]
-            with default_axis(names):
+            with default_axis(names if len(names) > 1 else names[0], replicas.names):
                 out = self.fun(*every, **by_name)
             return self._each_result(out, _with_axis)
 
         out = jax.shard_map(
             local,
-            mesh=mesh,
-            in_specs=tuple(map(spec, axes)),
-            out_specs=jax.tree.map(spec, self.out_axes, is_leaf=is_none),
+            mesh=replicas.mesh,
+            in_specs=tuple(map(replicas.spec, axes)),
+            out_specs=jax.tree.map(replicas.spec, self.out_axes, is_leaf=is_none),
             # As in jax.pmap, each replica has its own derivatives: the optimizer reduces them.
             check_vma=False,
         )(*(to_front(leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)))
@@ -187,16 +180,13 @@ class _MappedFunction:
             axes = tuple(axis for i, axis in enumerate(axes) if i not in fixed)
         return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]
 
-    def _mesh(
-        self, leaves: Sequence[Any], axes: Sequence[Any]
-    ) -> tuple[Mesh, AxisName, ReplicaGrouping | None]:
-        """The replicas, the name of their axis, and how they are grouped."""
+    def _replicas(self, leaves: Sequence[Any], axes: Sequence[Any]) -> ReplicaMesh:
+        """The replicas, divided as the groupings of arguments and results need."""
         out_leaves = jax.tree.leaves(self.out_axes, is_leaf=is_none)
         groupings = [a for a in [*axes, *out_leaves] if isinstance(a, ReplicaGrouping)]
         size = num_replicas(leaves, axes)
         if not groupings:
-            devices = self._devices(size)
-            return Mesh(np.array(devices, dtype=object), (self.axis_name,)), self.axis_name, None
+            return mesh_of(self._devices(size), self.axis_name)
         grouping = groupings[0]
         wanted = self.devices or grouping.devices
         if wanted != grouping.devices or size not in (None, grouping.num_replicas):
@@ -205,7 +195,7 @@ class _MappedFunction:
                 f"{size or len(wanted)} and {grouping.num_replicas}. Build the grouping from the "
                 "devices that are mapped over."
             )
-        return grouping.mesh, tuple(grouping.mesh.axis_names), grouping
+        return mesh_of_groupings(list(dict.fromkeys(groupings)), self.axis_name)
 
     def _devices(self, size: int | None) -> Sequence[jax.Device]:
         if self.devices is not None:

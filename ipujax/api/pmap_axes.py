@@ -49,15 +49,6 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
     return found
 
 
-def check_grouping(grouping: ReplicaGrouping, used: ReplicaGrouping | None) -> None:
-    """Refuses a second grouping: a program has one mesh."""
-    if grouping != used:
-        raise ReplicationError(
-            f"[{WHERE}] needs one grouping for all arguments and results; got {grouping.kind} of "
-            f"{grouping.group_size} besides another. Pass one value for each replica instead."
-        )
-
-
 def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
     """The length of the mapped axis; None where nothing is mapped."""
     sizes: dict[int, tuple[int, ...]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,20 +19,44 @@ from ipujax.errors import ReplicationError
 AxisName: TypeAlias = Hashable | tuple[Hashable, ...]
 
 _axis_of_pmap: ContextVar[AxisName | None] = ContextVar("axis_of_pmap", default=None)
+_names_of_pmap: ContextVar[Mapping[Hashable, tuple[Hashable, ...]] | None] = ContextVar(
+    "names_of_pmap", default=None
+)
 
 
 @contextmanager
-def default_axis(name: AxisName) -> Iterator[None]:
-    """Makes `name` the default axis of the replicas for what is traced inside."""
-    token = _axis_of_pmap.set(name)
+def default_axis(
+    name: AxisName, groupings: Mapping[Hashable, tuple[Hashable, ...]] | None = None
+) -> Iterator[None]:
+    """Makes `name` the default axis of the replicas for what is traced inside.
+
+    Args:
+        name: the axes of all replicas.
+        groupings: further names, and the axes that each of them means.
+    """
+    token, token_of_names = _axis_of_pmap.set(name), _names_of_pmap.set(groupings)
     try:
         yield
     finally:
+        _names_of_pmap.reset(token_of_names)
         _axis_of_pmap.reset(token)
 
 
 def _names(axis_name: AxisName) -> tuple[Hashable, ...]:
     return axis_name if isinstance(axis_name, tuple) else (axis_name,)
+
+
+def _meant(axis_name: AxisName, mapped: Mapping[Hashable, Any]) -> AxisName:
+    """The mapped axes that a grouping's name means; other names as they are."""
+    known = {
+        name: axes
+        for name, axes in (_names_of_pmap.get() or {}).items()
+        if name not in mapped and all(axis in mapped for axis in axes)
+    }
+    names = _names(axis_name)
+    if not any(_is_among(name, list(known)) for name in names):
+        return axis_name
+    return tuple(axis for name in names for axis in known.get(name, (name,)))
 
 
 def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
@@ -46,6 +70,7 @@ def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
     """
     mapped = jax_compat.mapped_axes()
     if axis_name is not None:
+        axis_name = _meant(axis_name, mapped)
         named = list(mapped)  # names that cannot be hashed are unknown, too
         unknown = [name for name in _names(axis_name) if not _is_among(name, named)]
         if unknown:

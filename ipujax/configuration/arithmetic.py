@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ipujax.option import option
-from ipujax.product_options import check_pooling_options, check_product_options
+from ipujax.product_options import (
+    check_pooling_options,
+    check_product_options,
+    check_proportions,
+)
 
 #: Kinds of floating-point exceptions, named as in Poplar's FloatingPointBehaviour.
 EXCEPTIONS = ("inv", "div0", "oflo")
@@ -29,6 +33,13 @@ class ProductOptions:
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
         scoped=True,
+    )
+    available_memory_proportions: str = option(
+        "",
+        "available_memory_proportion of each IPU of a device, with commas between, for operations "
+        "without one of their own; an empty place: as for all.",
+        "IPUJAX_AVAILABLE_MEMORY_PROPORTIONS",
+        check=check_proportions,
     )
     matmul_options: str = option(
         "",

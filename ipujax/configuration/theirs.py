@@ -118,15 +118,22 @@ def _all_floating_point(value: Any) -> dict[str, object]:
 
 
 def _proportion(value: Any) -> dict[str, object]:
-    """One number, or one for each IPU if all are equal."""
-    several = list(value.values()) if isinstance(value, Mapping) else value
-    several = several if isinstance(several, (list, tuple)) else [several]
-    if len(set(several)) != 1:
-        raise ValueError(
-            "one number for all IPUs; others are options of ipu.stage: "
-            '{"available_memory_proportion": ...}'
-        )
-    return {"available_memory_proportion": several[0]}
+    """One number for all IPUs, or one for each, by name or in their order."""
+    if isinstance(value, Mapping):
+        numbers = {_number_of_ipu(name): share for name, share in value.items()}
+        last = max(numbers, default=-1)
+        value = [numbers.get(number, "") for number in range(last + 1)]
+    several = list(value) if isinstance(value, (list, tuple)) else [value]
+    if len(set(several)) == 1:
+        return {"available_memory_proportion": several[0]}
+    return {"available_memory_proportions": ",".join(map(str, several))} if several else {}
+
+
+def _number_of_ipu(name: str) -> int:
+    number = name.removeprefix("IPU")
+    if number == name or not number.isdecimal() or len(number) > 4:
+        raise ValueError("names of IPUs such as IPU0")
+    return int(number)
 
 
 def _partials(value: Any) -> dict[str, object]:

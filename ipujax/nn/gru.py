@@ -49,7 +49,8 @@ def gru(
         x: [time, batch, in] of float32, float16 or bfloat16.
         weights: `GRUWeights`, of x's dtype.
         state: the output before the first step, [batch, out]; zeros by default.
-        activation: of the candidate: "tanh", "sigmoid", "hard_sigmoid" or "relu".
+        activation: of the candidate: "tanh", "sigmoid", "hard_sigmoid", "relu", or "softmax"
+            over its outputs.
         recurrent_activation: of the gates, one of the same.
         reset_after: c = activation(x W + b + r (h U + b')) instead, with two biases.
         cell_order: the units' order in the weights, "reset", "update" and "candidate".
@@ -258,7 +259,7 @@ def _kept(x: Any, w: Any, u: Any, b: Any, h: Any, *rest: Any, **options: Any) ->
         given, attention = given
         to_gates, to_candidate = jnp.split(given, [2 * size], -1)
         sums = recurrent.product(h, inner[:, : 2 * size]) + second[: 2 * size]
-        r, u = jnp.split(gate(to_gates + sums), 2, -1)
+        r, u = map(gate, jnp.split(to_gates + sums, 2, -1))
         product = recurrent.product(h if after else r * h, inner[:, 2 * size :])
         memory = product + second[2 * size :]
         c = activation(to_candidate + (r * memory if after else memory))

@@ -60,7 +60,8 @@ def lstm(
         lengths: steps of each sequence, [batch] of integers. Behind its end a sequence keeps its
             state, and its outputs are zero. From 0 to time; where only the running program
             knows them, one beyond the data counts as all of it, one below 0 as 0.
-        activation: of the candidate and the cell state: "tanh", "sigmoid", "hard_sigmoid", "relu".
+        activation: of the candidate and the cell state: "tanh", "sigmoid", "hard_sigmoid", "relu",
+            or "softmax" over the outputs of each.
         recurrent_activation: of the gates, one of the same.
         cell_order: the units' order in the weights, "forget", "input", "candidate" and "output".
         partials: in which sums of products are accumulated, "float" or "half"; by default the

@@ -17,6 +17,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "sigmoid": jax.nn.sigmoid,
     "hard_sigmoid": lambda x: jnp.clip(0.2 * x + 0.5, 0, 1).astype(x.dtype),
     "relu": jax.nn.relu,
+    "softmax": jax.nn.softmax,
     "tanh": jnp.tanh,
 }
 _PARTIALS = ("float", "half")

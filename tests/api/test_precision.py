@@ -120,6 +120,23 @@ def test_available_memory_proportion_changes_the_plan():
     assert cycles(0.01) > cycles(0.6)  # less memory, more serial
 
 
+def test_available_memory_proportions_are_of_ipus():
+    a, b = np.ones((512, 4096), HALF), np.ones((4096, 512), HALF)
+
+    def cycles(proportions: str, function: Any = jnp.matmul) -> float:
+        options = {"ipu_available_memory_proportions": proportions}
+        compiled = jax.jit(function, compiler_options=options).lower(a, b).compile()
+        return compiled.cost_analysis()["cycles"]
+
+    def with_its_own(a: Any, b: Any) -> Any:
+        with ipu.options(available_memory_proportion=0.6):
+            return a @ b
+
+    little, much = cycles("0.01,0.6"), cycles("")
+    assert little > much
+    assert cycles(",0.01") == cycles("0.6,0.01") == cycles("0.01", with_its_own) == much
+
+
 POLES = {
     "inv": (lambda x: jnp.sqrt(x), np.array([1.0, -1.0], np.float32)),
     "div0": (lambda x: 1 / x, np.array([1.0, 0.0], np.float32)),

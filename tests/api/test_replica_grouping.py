@@ -116,8 +116,5 @@ def test_bad_input(replicas):
         grouping.sharding("none")
     with pytest.raises(ipu.ReplicationError, match="the grouping's 2 groups; got shape"):
         ipu.pmap(lambda w: w, in_axes=(grouping,))(np.zeros(4))
-    other = ipu.replica_grouping("orthogonal", 2, devices=devices)
-    with pytest.raises(ipu.ReplicationError, match="one grouping for all"):
-        ipu.pmap(lambda w, x: w, in_axes=(grouping, other))(np.zeros(2), np.zeros(2))
     with pytest.raises(ipu.ReplicationError, match="as many replicas as the grouping has"):
         ipu.pmap(lambda w, x: w, in_axes=(grouping, 0))(np.zeros(2), np.zeros(3))

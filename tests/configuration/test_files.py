@@ -156,6 +156,21 @@ def test_optimums_configuration(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert "layers_per_ipu has no effect: stages are parts of the function" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"IPU1": 0.3, "IPU0": 0.2}', "0.2,0.3"),
+        ('{"IPU2": 0.3, "IPU0": 0.2}', "0.2,,0.3"),
+        ('{"IPU1": 0.3}', ",0.3"),
+        ("[0.1, 0.2, 0.3]", "0.1,0.2,0.3"),
+    ],
+)
+def test_proportions_of_each_ipu(tmp_path: Path, text: str, wanted: str):
+    command = f"setAvailableMemoryProportion({text})"
+    found = changes(written(tmp_path, "a.conf", command))
+    assert found == {"available_memory_proportions": wanted}
+
+
 def test_the_tables_of_their_names_lead_to_options():
     assert set(RENAMED.values()) <= set(SECTION_OF)
     assert not set(RENAMED) & set(CONVERTED) or not set(RENAMED) & set(WITHOUT)
@@ -171,7 +186,8 @@ def test_the_tables_of_their_names_lead_to_options():
         ("a.json", '{"x65": 1}', "got 'x65'. Did you mean 'x64'?"),
         ("a.json", '{"x64": "maybe"}', "x64 needs one of emulate, demote, error; got 'maybe'"),
         ("a.json", '{"scheduling": {"algorithm": "FASTEST"}}', "one of choosebest, postorder"),
-        ("a.json", '{"matmul_proportion": [0.1, 0.2]}', "one number for all IPUs"),
+        ("a.json", '{"matmul_proportion": [0.1, 2]}', "numbers from 0 to 1 with commas between"),
+        ("a.conf", 'setAvailableMemoryProportion({"I0": 1})', "needs names of IPUs such as IPU0"),
         ("a.json", '{"ipu_model": {"version": "ipu3"}}', "one of ipu1, ipu2"),
         ("a.toml", "x64 = ", "needs TOML"),
         ("a.conf", "import os", "needs one command with constants"),

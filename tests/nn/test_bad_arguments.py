@@ -279,7 +279,7 @@ REFUSED: dict[str, Refusal] = {
     ),
     "lstm-act": (
         lambda: lstm(activation="gelu"),
-        "needs activation of hard_sigmoid, relu, sigmoid, tanh",
+        "needs activation of hard_sigmoid, relu, sigmoid, softmax, tanh",
         "'gelu'",
     ),
     "lstm-order": (

@@ -95,10 +95,14 @@ def test_outputs_are_those_of_cells(after: bool) -> None:
     assert_close(found[2], in_numpy(x, weights, state, attention, LENGTHS, after))
 
 
-@pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_gradients_are_those_of_the_definition(after: bool, recompute: bool) -> None:
-    options = {"reset_after": after, "recompute": recompute}
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"recompute": True}, {"activation": "softmax", "recurrent_activation": "softmax"}],
+    ids=["plain", "recompute", "softmax"],
+)
+def test_gradients_are_those_of_the_definition(after: bool, options: Any) -> None:
+    options = {"reset_after": after, **options}
     operands = layer(after)
 
     def loss(x: Any, weights: Any, state: Any, attention: Any) -> Any:

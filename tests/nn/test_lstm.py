@@ -78,15 +78,19 @@ def test_outputs_and_states_are_those_of_cells(lengths: Any) -> None:
     "options",
     [
         {},
-        {"lengths": jnp.array([1, 5, 3])},
+        {"lengths": [1, 5, 3]},
         {"recompute": True, "precompute_inputs": False},
         {"activation": "relu", "recurrent_activation": "hard_sigmoid"},
+        {"activation": "softmax"},
+        {"activation": "softmax", "recurrent_activation": "softmax", "lengths": [1, 5, 3]},
+        {"recurrent_activation": "softmax", "precompute_inputs": False},
         {"cell_order": ("output", "input", "forget", "candidate")},
     ],
-    ids=["plain", "lengths", "recompute", "activations", "order"],
+    ids=lambda options: ",".join(options) or "plain",
 )
 def test_gradients_are_those_of_the_definition(options: Any) -> None:
     operands = layer()
+    options = {k: jnp.array(v) if k == "lengths" else v for k, v in options.items()}
 
     def loss(*operands: Any) -> Any:
         outputs, last = lstm(*operands, **options)
@@ -212,7 +216,10 @@ def test_a_layer_costs_at_most_half_of_its_definition() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"activation": "sin"}, "needs activation of hard_sigmoid, relu, sigmoid, tanh; got 'sin'"),
+        (
+            {"activation": "sin"},
+            "needs activation of hard_sigmoid, relu, sigmoid, softmax, tanh; got 'sin'",
+        ),
         ({"partials": "double"}, "needs partials of float, half; got 'double'"),
         ({"cell_order": ("input",)}, "needs a cell_order with each of"),
         ({"lengths": jnp.ones(2)}, r"needs lengths \[3\] of integers"),

@@ -148,11 +148,13 @@ std::vector<unsigned> positions(const std::vector<unsigned>& cellOrder, unsigned
 
 void checkGradient(NonLinearityType type, const char* layer) {
   if (type == NonLinearityType::SIGMOID || type == NonLinearityType::HARD_SIGMOID ||
-      type == NonLinearityType::RELU || type == NonLinearityType::TANH)
+      type == NonLinearityType::RELU || type == NonLinearityType::TANH ||
+      type == NonLinearityType::SOFTMAX || type == NonLinearityType::SOFTMAX_STABLE)
     return;
   throw poputil::poplibs_error("[popnn::" + std::string(layer) +
                                "] needs activations whose gradients follow from their "
-                               "results: SIGMOID, HARD_SIGMOID, RELU or TANH; got type " +
+                               "results: SIGMOID, HARD_SIGMOID, RELU, TANH, SOFTMAX or "
+                               "SOFTMAX_STABLE; got type " +
                                std::to_string(static_cast<int>(type)) +
                                ". Use another for inference only.");
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipujax.config import CompileConfig, with_compiler_options
+from ipujax.product_options import proportions_of
 
 if TYPE_CHECKING:
     from ipujax.compiler.ir.program import Op
@@ -23,3 +24,10 @@ class ScopedOptions:
         if found is None:
             found = self._known[scope] = with_compiler_options(self.program, dict(scope))
         return found
+
+    def memory_proportion(self, op: Op, ipu: int) -> float:
+        """The op's own available memory proportion, or else its IPU's, or else the program's."""
+        several = proportions_of(self.program.available_memory_proportions)
+        own = "ipu_available_memory_proportion" in dict(op.source.options)
+        of_ipu = several[ipu] if ipu < len(several) and not own else None
+        return self.of(op).available_memory_proportion if of_ipu is None else of_ipu

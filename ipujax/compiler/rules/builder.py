@@ -93,7 +93,7 @@ class Builder:
         passed = {} if options.clear_pass_type else {"fullyConnectedPass": "TRAINING_FWD"}
         return {
             "partialsType": options.partials_type,
-            "availableMemoryProportion": str(options.available_memory_proportion),
+            "availableMemoryProportion": str(self._scoped_options.memory_proportion(op, self.ipu)),
             **passed,
             **flags_of(text),
         }

@@ -27,7 +27,7 @@ def _cell_order(places: Sequence[int], units: Sequence[int]) -> list[int]:
 
 
 def _activation(name: str) -> Any:
-    return ipu.popnn.NonLinearityType[name.upper()]
+    return ipu.popnn.NonLinearityType["SOFTMAX_STABLE" if name == "softmax" else name.upper()]
 
 
 def _options(builder: Builder, op: Op, config: dict[str, Any]) -> dict[str, str]:
