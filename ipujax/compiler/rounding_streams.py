@@ -185,10 +185,9 @@ class _Numbering:
 
     def _number(self, value: Value) -> _Number:
         if value.const is not None:
-            if value.is_splat:  # of any shape: reshapes count for nothing
-                return _Number(_hash("splat", value.dtype, value.const.flat[0:1].tobytes()))
-            const = np.ascontiguousarray(value.const)
-            return _Number(_hash("constant", value.dtype, value.shape, const.tobytes()))
+            # Reshapes count for nothing, so shapes do not either.
+            elements = value.const.flat[0:1] if value.is_splat else value.const
+            return _Number(_hash("constant", value.dtype, elements.tobytes()))
         depth = len(self.scopes) - 1
         while value not in self.scopes[depth].numbers:
             depth -= 1
@@ -211,6 +210,8 @@ class _Numbering:
         else:
             made = self._labelled(op, self._plain(op))
             several = len(op.results) > 1
+            if _widens(op):  # sums read what it would convert
+                made = self._number(op.operands[0])
             numbers = [
                 _Number(_hash(made.digest, index) if several else made.digest, made.turn)
                 for index in range(len(op.results))
@@ -246,7 +247,7 @@ class _Numbering:
             regions = tuple(map(self._body, op.regions))
         shapes = tuple((_shape_in(op, value), value.dtype) for value in op.results)
         digests = tuple(number.digest for number in numbers)
-        key = (op.name, _text(op.attrs), op.source.options, shapes, regions, digests)
+        key = (op.name, _attributes(op), op.source.options, shapes, regions, digests)
         base = _base(numbers)
         seen = tuple(_seen_from(number.turn, base) for number in numbers)
         return _Number(_hash(key, seen), base)
@@ -366,6 +367,18 @@ def _seen_from(turn: Turn | None, base: Turn | None) -> Turn | None:
 def _shape_in(op: Op, result: Value) -> tuple[int, ...]:
     """The result's shape, where it matters: reshapes may move past elementwise ops."""
     return (prod(result.shape),) if op.traits.elementwise else result.shape
+
+
+def _widens(op: Op) -> bool:
+    return op.name == "convert" and (op.operands[0].dtype, op.results[0].dtype) == ("f16", "f32")
+
+
+def _attributes(op: Op) -> Any:
+    """By what they say; broadcasts of reshapes read the reshapes' operands."""
+    if op.name != "broadcast_in_dim":
+        return _text(op.attrs)
+    dims = op.attrs["broadcast_dimensions"]
+    return tuple(d for d, size in zip(dims, op.operands[0].shape, strict=True) if size != 1)
 
 
 def _text(item: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -173,6 +174,14 @@ def test_checkpoints_round_as_the_forward_pass(program):
     assert same(plain, again)
     other = seeded(jitted(jax.value_and_grad(program(jax.checkpoint))), W, V, seed=2)
     assert not same(plain, other)
+
+
+@pytest.mark.parametrize("program", [chain, scanned])
+def test_what_a_policy_saves_is_rounded_once(program):
+    """JAX passes it through a reduce_precision to its own bits."""
+    saving = partial(jax.checkpoint, policy=jax.checkpoint_policies.dots_saveable)
+    plain = seeded(jitted(jax.value_and_grad(program(lambda f: f))), W, V)
+    assert same(plain, seeded(jitted(jax.value_and_grad(program(saving))), W, V))
 
 
 @pytest.mark.parametrize("option", [{"allow_recompute": True}, {"recompute_layers": "layer*"}])

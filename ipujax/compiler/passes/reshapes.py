@@ -1,4 +1,4 @@
-"""Moves reshapes below elementwise ops, so that chains that change their shape can fuse.
+"""Moves reshapes below elementwise ops and barriers, so that chains which change shape can fuse.
 
 Before:  %1: 8x1 = add(%0, 1)                After:  %1: 8x1 = add(%0, 1)
          %2: 8 = reshape(%1)                         %2: 8x1 = tanh(%1)
@@ -26,6 +26,8 @@ class _Sinker(Rewriter):
             if producer is not None and producer.name == "reshape":
                 op.operands = producer.operands
             return None
+        if op.name == "optimization_barrier":
+            return self._barrier(op)
         shape = _source_shape(op) if op.traits.elementwise else None
         if shape is None:
             return None
@@ -37,6 +39,21 @@ class _Sinker(Rewriter):
         ]
         inner = self.op(op.name, operands, op.attrs, shape=shape, dtype=result.dtype)
         return [self.reshape(inner, result.shape)]
+
+    def _barrier(self, op: Op) -> Sequence[Value] | None:
+        """Then what is computed again has its reshapes where it had them the first time."""
+        sources = [
+            value.op.operands[0] if value.op is not None and value.op.name == "reshape" else value
+            for value in op.operands
+        ]
+        if sources == op.operands:
+            return None
+        barrier = Op(op.name, sources, op.attrs, op.source)
+        self.ops.append(barrier)
+        return [
+            reshaped(self, barrier.add_result(source.shape, source.dtype), result.shape)
+            for source, result in zip(sources, op.results, strict=True)
+        ]
 
 
 def _source_shape(op: Op) -> Shape | None:

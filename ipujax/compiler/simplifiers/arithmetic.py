@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from ml_dtypes import finfo
 
 from ipujax.compiler.dtypes import DTYPES, FLOATS
 from ipujax.compiler.ir import Op, Value, Writer, number, splat_of
@@ -136,6 +137,14 @@ def _dot_general(w: Writer, op: Op) -> list[Value] | None:
     return [w.op("multiply", factors)]
 
 
+def _reduce_precision(w: Writer, op: Op) -> list[Value] | None:
+    """To no fewer bits than the type has, as jax.checkpoint does with what a policy saves."""
+    (operand,) = op.operands
+    own = finfo(DTYPES[operand.dtype].numpy)
+    keeps = op.attrs["exponent_bits"] >= own.nexp and op.attrs["mantissa_bits"] >= own.nmant
+    return [operand] if keeps else None
+
+
 RULES: dict[str, Rule] = {
     "add": _without_identity,
     "and": _without_identity,
@@ -143,6 +152,7 @@ RULES: dict[str, Rule] = {
     "dot_general": _dot_general,
     "multiply": _without_identity,
     "or": _without_identity,
+    "reduce_precision": _reduce_precision,
     "select": _select,
     "subtract": _subtract,
 }

@@ -195,6 +195,18 @@ def _dynamic_update_slice(w: Writer, op: Op) -> list[Value] | None:
     return [op.operands[1]] if op.operands[0].shape == op.operands[1].shape else None
 
 
+def _optimization_barrier(w: Writer, op: Op) -> list[Value] | None:
+    """Constants pass: what is computed again with them simplifies as it did the first time."""
+    late = [value for value in op.operands if value.const is None]
+    if len(late) == len(op.operands):
+        return None
+    barrier = Op(op.name, late, op.attrs, op.source)
+    passed = iter([barrier.add_result(value.shape, value.dtype) for value in late])
+    if late:
+        w.ops.append(barrier)
+    return [next(passed) if value.const is None else value for value in op.operands]
+
+
 RULES: dict[str, Rule] = {
     "bitcast_convert": _bitcast,
     "broadcast_in_dim": _broadcast_in_dim,
@@ -203,6 +215,7 @@ RULES: dict[str, Rule] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "iota": _iota,
+    "optimization_barrier": _optimization_barrier,
     "pad": _pad,
     "reshape": _reshape,
     "reverse": _reverse,

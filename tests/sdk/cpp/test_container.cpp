@@ -75,7 +75,7 @@ TEST(a_sealed_program_is_opened_and_runs) {
   setenv("IPUJAX_MODEL_AS_IPU", "1", 1);
   const auto program = runtime::openProgram(bytesOf(compiled()));
   CHECK_EQ(program->text(), "module");
-  const auto again = runtime::openProgram(bytesOf(program->serialise({0})));
+  const auto again = runtime::openProgram(bytesOf(program->serialise({0}, "IPU")));
   CHECK(again->signature().device_ids == std::vector<std::int32_t>{0});
   const auto state = runtime::makeDeviceState({.first_ipu = 0, .num_ipus = 1, .tiles_per_ipu = 8});
   const auto session = again->open({state});
