@@ -14,7 +14,7 @@ from ipujax.config import PER_CALL_PREFIX
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame of the user's code.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-_ESCAPED = re.compile(rb"\\([0-9A-F]{2})")
+_ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 
 
@@ -103,7 +103,7 @@ def _called(source: Source, caller: Source) -> Source:
 
 def name_of(location: Any) -> str:
     """The name in a location; empty where it has none."""
-    return _unescaped(_parse(str(location)).name)
+    return _parse(str(location)).name
 
 
 def text_of(attribute: Any) -> str:
@@ -113,8 +113,15 @@ def text_of(attribute: Any) -> str:
 
 def _unescaped(text: str) -> str:
     r"""MLIR prints quotes and non-ASCII characters as \C3."""
-    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode())
-    return raw.replace(b"\\\\", b"\\").decode(errors="replace")
+    if "\\" not in text:
+        return text
+    raw = _ESCAPED.sub(_character, text.encode())
+    return raw.decode(errors="replace")
+
+
+def _character(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return code if code == b"\\" else bytes([int(code, 16)])
 
 
 def _options(own: dict[str, str], outer: Source) -> tuple[tuple[str, str], ...]:
@@ -142,4 +149,4 @@ def _parse(text: str) -> Source:
     line = f"{file[1].rpartition('/')[2]}:{file[2]}" if file else ""
     named = _NAME.match(text)
     name = named[1] if named and not (file and file.start(1) == named.start(1)) else ""
-    return Source(name, line) if name or line else NO_SOURCE
+    return Source(_unescaped(name), _unescaped(line)) if name or line else NO_SOURCE
