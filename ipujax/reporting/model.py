@@ -217,6 +217,9 @@ class Report:
     Attributes:
         name: of the program.
         version: of ipujax that made the report.
+        machine: for which the program was compiled: the kind, number and size of its IPUs.
+        options: that differed from their defaults, such as "outline=auto".
+        date: when the program was compiled, in UTC, such as "2024-05-17 09:30:00+00:00".
         num_replicas: devices that run it.
         clock_hz: of the tiles.
         cycles: from the beginning to the end of a run.
@@ -231,6 +234,9 @@ class Report:
 
     name: str
     version: str
+    machine: str
+    options: tuple[str, ...] = field(repr=False)
+    date: str
     num_replicas: int
     clock_hz: float
     cycles: float

@@ -11,7 +11,7 @@ LISTED = 5  #: rows of a table
 
 def summary(report: Report) -> str:
     """Verdict, time, headroom; most expensive lines and layers; largest tensors; time of IPUs."""
-    parts = [verdict(report), *notes(report)]
+    parts = [verdict(report), *origin(report), *notes(report)]
     if report.remedies:
         parts += ["", *tried_table(as_it_is(report), report.remedies)]
     for grouping in ("line", "layer"):
@@ -32,6 +32,18 @@ def verdict(report: Report) -> str:
         f"there: {', '.join(f'{name} {size}' for name, size in report.parts.items())}\n"
         f"time: {report.cycles:.0f} cycles, {report.seconds:.3g} s"
     )
+
+
+def origin(report: Report) -> list[str]:
+    """The machine, the options and the date, where they are known."""
+    found = [f"machine: {report.machine}"] if report.machine else []
+    if report.date:
+        options = ", ".join(report.options) or "all at their defaults"
+        found += [
+            f"options: {options}",
+            f"compiled: {report.date} by ipujax {report.version}",
+        ]
+    return found
 
 
 def notes(report: Report) -> list[str]:
