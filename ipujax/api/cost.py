@@ -12,6 +12,7 @@ import jax.export
 from ipujax import jax_compat
 from ipujax.api.program_devices import on_ipus
 from ipujax.errors import ConfigError, FitError, PlacementError
+from ipujax.reporting.html_tables import html_table, paragraphs
 from ipujax.reporting.model import CODE
 
 #: A program that does not fit is looked at all the same.
@@ -111,6 +112,18 @@ class Cost:
             f"{replicas if self.num_replicas > 1 else ''}"
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
+
+    def __repr__(self) -> str:
+        return (
+            f"Cost({'fits' if self.fits else 'does not fit'}: {self.fullest_tile_bytes} of "
+            f"{self.tile_capacity_bytes} bytes, {self.cycles:.0f} cycles, {self.seconds:.3g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        said = str(self).splitlines()[:-1]
+        parts = sorted(self.parts.items(), key=lambda part: -part[1])
+        rows = [(name, str(size)) for name, size in parts if size]
+        return paragraphs(said) + html_table(("on the fullest tile", "bytes"), rows)
 
 
 def cost(
