@@ -12,7 +12,7 @@ import jax.export
 from ipujax import jax_compat
 from ipujax.api.program_devices import on_ipus
 from ipujax.errors import ConfigError, FitError, PlacementError
-from ipujax.reporting.html_tables import html_table, paragraphs
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import CODE
 
 #: A program that does not fit is looked at all the same.

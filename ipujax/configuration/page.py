@@ -40,7 +40,7 @@ def described(config: IPUConfig) -> str:
 def changes_page(config: IPUConfig) -> str:
     """The options that differ from their defaults, as HTML for notebooks."""
     from ipujax.configuration.tree import SECTION_OF, spec_of
-    from ipujax.reporting.html_tables import html_table, paragraphs
+    from ipujax.html_tables import html_table, paragraphs
 
     rows = [
         (f"{SECTION_OF[name]}.{name}", str(value), str(spec.default), spec.metadata["help"])

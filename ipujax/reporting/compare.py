@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipujax.errors import ConfigError
-from ipujax.reporting.html_tables import html_table, paragraphs
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import GROUPINGS, Report
 from ipujax.reporting.summary import LISTED, Table, table, verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ipujax.reporting.html_tables import html_table, paragraphs
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tried
 
 LISTED = 5  #: rows of a table
