@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,8 +219,16 @@ def assert_fits(
     return found
 
 
-def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The function lowered for the first IPU; `where` names the caller in errors."""
+def lower(
+    where: str, fun: Callable[..., Any], args: tuple[Any, ...], *, with_callers: bool = False
+) -> Any:
+    """The function lowered for the first IPU.
+
+    Args:
+        where: the caller in errors.
+        with_callers: whether operations keep the lines that called libraries; without, equal
+            programs are equal wherever they are called.
+    """
     fun, args = as_function(fun, args)
     if not callable(fun):
         raise ConfigError(
@@ -229,7 +238,8 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     args = on_ipus(where, getattr(fun, "__name__", "a function"), args)
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    with jax.default_device(_first_ipu()), jax_compat.short_locations():
+    locations = nullcontext() if with_callers else jax_compat.short_locations()
+    with jax.default_device(_first_ipu()), locations:
         lowered = jitted.lower(*args)
     if platforms - {jax_compat.PLATFORM}:
         raise PlacementError(

@@ -60,7 +60,7 @@ def report(
     _check(remedies)
     begin = time.monotonic()
     wanted = {**QUIETLY, "ipu_profile": True, **(options or {})}
-    compiled = lower("report", fun, args).compile(wanted)
+    compiled = lower("report", fun, args, with_callers=True).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
     profile = read_profile(serialised[serialised.index(_MAGIC) :])
     found = with_origin(profile, _kind_of(compiled), options or {})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ipujax import placement
@@ -12,8 +13,11 @@ from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
-# innermost frame of the user's code.
+# innermost frame outside JAX; that of the user's code may be further out, behind a library's.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+#: Folders of installed libraries.
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_PACKAGE = str(Path(__file__).parents[1])
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 
@@ -144,9 +148,19 @@ def _check_place(metadata: Any, source: Source) -> None:
             placement.check_compute(item.attr.value, source.line)
 
 
+def _own_files(text: str) -> Iterator[re.Match[str]]:
+    """Frames outside of installed libraries and of this package, the innermost first."""
+    return (
+        file
+        for file in _FILE.finditer(text)
+        if not (_INSTALLED.search(file[1]) or file[1].startswith(_PACKAGE))
+    )
+
+
 def _parse(text: str) -> Source:
     file = _FILE.search(text)
-    line = f"{file[1].rpartition('/')[2]}:{file[2]}" if file else ""
+    shown = next(_own_files(text), file)
+    line = f"{shown[1].rpartition('/')[2]}:{shown[2]}" if shown else ""
     named = _NAME.match(text)
     name = named[1] if named and not (file and file.start(1) == named.start(1)) else ""
     return Source(_unescaped(name), _unescaped(line)) if name or line else NO_SOURCE
