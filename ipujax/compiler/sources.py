@@ -15,8 +15,8 @@ from ipujax.config import PER_CALL_PREFIX
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame outside JAX; that of the user's code may be further out, behind a library's.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-#: Folders of installed libraries.
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+#: Folders of installed libraries, and what Python itself runs programs with.
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|^<frozen ")
 _PACKAGE = str(Path(__file__).parents[1])
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')

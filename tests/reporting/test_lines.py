@@ -35,6 +35,14 @@ def test_the_innermost_frame_outside_of_libraries_is_taken(folder, depth):
     assert _parse(f'loc("jit(f)/mul"({nested}))').line == wanted[depth % 2]
 
 
+def test_pythons_own_frames_are_not_the_users():
+    library = '"deep"("/v/site-packages/a/inner.py":1:2 to :3)'
+    frozen = '"_run_code"("<frozen runpy>":88:4 to :9)'
+    assert _parse(f'loc("jit(f)/mul"(callsite({library} at {frozen})))').line == "inner.py:1"
+    cell = '"<module>"("<ipython-input-1>":3:4 to :9)'
+    assert _parse(f'loc("jit(f)/mul"(callsite({library} at {cell})))').line == "<ipython-input-1>:3"
+
+
 def test_a_library_by_itself_keeps_its_line():
     text = 'loc("jit(f)/mul"("deep"("/v/site-packages/a/inner.py":1:2 to :3)))'
     assert _parse(text).line == "inner.py:1"
