@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr runtime::SealKind kSeal{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 17, "an ipujax executable"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 18, "an ipujax executable"};
 
 using runtime::Is;
 using runtime::members;
