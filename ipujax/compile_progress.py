@@ -1,8 +1,8 @@
 """Progress of compilations: a line on the terminal, and callbacks.
 
 The line has the stage and seconds so far, and for a program that is compiled several times what is
-tried. Unless the option `progress_bar` says otherwise it is drawn on terminals only, for
-compilations that take over two seconds.
+tried. Unless the option `progress_bar` says otherwise it is drawn on terminals and in notebooks
+only, for compilations that take over two seconds.
 """
 
 from __future__ import annotations
@@ -118,11 +118,20 @@ class CompileProgress:
         """Redraws until finished, then clears the line; nothing if that is soon."""
         if self._done.wait(quiet_seconds):
             return
+        clear = "" if _is_notebook() else "\r\x1b[K"
         while True:
-            print(f"\r\x1b[K{self.line()}", end="", file=sys.stderr, flush=True)
+            line = self.line()
+            print(f"{clear}{line}", end="", file=sys.stderr, flush=True)
+            if _is_notebook():  # it erases at no escape sequence
+                clear = f"\r{' ' * len(line)}\r"
             if self._done.wait(_REFRESH_SECONDS):
                 break
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(clear, end="", file=sys.stderr, flush=True)
+
+
+def _is_notebook() -> bool:
+    """Whether standard error is shown below a cell of a notebook, by IPython's kernel."""
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
 @contextmanager
@@ -131,12 +140,13 @@ def compile_progress(stages: tuple[str, ...], bar: str = "auto") -> Iterator[Com
 
     Args:
         stages: the names of all stages, in order.
-        bar: "on" and "off" draw it or not; "auto" where standard error is a terminal.
+        bar: "on" and "off" draw it or not; "auto" where standard error is a terminal or a
+            notebook's.
     """
     progress = CompileProgress(stages)
     drawer = None
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
-    if bar == "on" or (bar == "auto" and is_terminal):
+    if bar == "on" or (bar == "auto" and (is_terminal or _is_notebook())):
         quiet = _QUIET_SECONDS if bar == "auto" else 0.0
         drawer = threading.Thread(
             target=progress.draw, args=(quiet,), name="ipujax-progress", daemon=True

@@ -64,3 +64,32 @@ def test_nothing_is_drawn_where_there_is_no_terminal(monkeypatch):
     with compile_progress.compile_progress(("ingest",)):
         assert threading.active_count() == before
     assert stream.getvalue() == ""
+
+
+class Notebook(io.StringIO):
+    """Stands for `ipykernel.iostream.OutStream`, which is no terminal."""
+
+    __module__ = "ipykernel.iostream"
+
+
+def test_notebooks_draw_by_default_and_wipe_the_line_with_spaces(monkeypatch):
+    use_terminal(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", notebook := Notebook())
+    with compile_progress.compile_progress(("ingest", "lower")) as progress:
+        progress.stage("ingest")
+        time.sleep(0.1)
+    shown = notebook.getvalue()
+    assert "compiling [##########..........] ingest 0 s" in shown
+    assert "\x1b" not in shown
+    *_, spaces, last = shown.split("\r")
+    assert last == ""
+    assert set(spaces) == {" "}
+    assert len(spaces) == len("compiling [##########..........] ingest 0 s")
+
+
+def test_notebooks_draw_nothing_if_told_so(monkeypatch):
+    use_terminal(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", notebook := Notebook())
+    with compile_progress.compile_progress(("ingest",), "off"):
+        time.sleep(0.1)
+    assert notebook.getvalue() == ""

@@ -10,7 +10,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr runtime::SealKind kSeal{
-    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 17, "an ipujax executable"};
+    {'I', 'P', 'U', 'J', 'A', 'X', 'E', 'X'}, 18, "an ipujax executable"};
 
 using runtime::Is;
 using runtime::members;
@@ -54,8 +54,9 @@ template <class A, Is<MemoryAccount> T>
 void members(A& archive, T& m) {
   archive(m.tile_capacity, m.worst_tile, m.worst_tile_bytes, m.always_live_bytes, m.peak_live_bytes,
           m.vertex_state_bytes, m.code_bytes, m.code_capacity);
-  archive.list(m.largest, 20,
-               [&](auto& tensor) { archive(tensor.debug, tensor.bytes, tensor.worst_tile_bytes); });
+  archive.list(m.largest, 24, [&](auto& tensor) {
+    archive(tensor.debug, tensor.count, tensor.bytes, tensor.worst_tile_bytes);
+  });
 }
 
 template <class A, Is<Profile> T>

@@ -64,9 +64,10 @@ struct DebugEntry {
   std::string source;  ///< "train.py:31", or empty
 };
 
-/// Size and placement of one tensor on the tiles, for the memory account.
+/// Size and placement of a tensor on the tiles, for the memory account.
 struct TensorAccount {
   std::uint32_t debug = 0;
+  std::uint32_t count = 1;  ///< tensors of one name, source line and size
   std::uint64_t bytes = 0;
   std::uint64_t worst_tile_bytes = 0;
 };

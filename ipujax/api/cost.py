@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax.export
 from ipujax import jax_compat
 from ipujax.api.program_devices import on_ipus
 from ipujax.errors import ConfigError, FitError, PlacementError
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import CODE
 
 #: A program that does not fit is looked at all the same.
@@ -112,6 +114,18 @@ class Cost:
             "fullest tile: " + ", ".join(f"{name} {size}" for name, size in parts if size)
         )
 
+    def __repr__(self) -> str:
+        return (
+            f"Cost({'fits' if self.fits else 'does not fit'}: {self.fullest_tile_bytes} of "
+            f"{self.tile_capacity_bytes} bytes, {self.cycles:.0f} cycles, {self.seconds:.3g} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        said = str(self).splitlines()[:-1]
+        parts = sorted(self.parts.items(), key=lambda part: -part[1])
+        rows = [(name, str(size)) for name, size in parts if size]
+        return paragraphs(said) + html_table(("on the fullest tile", "bytes"), rows)
+
 
 def cost(
     fun: Callable[..., Any],
@@ -205,8 +219,16 @@ def assert_fits(
     return found
 
 
-def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The function lowered for the first IPU; `where` names the caller in errors."""
+def lower(
+    where: str, fun: Callable[..., Any], args: tuple[Any, ...], *, with_callers: bool = False
+) -> Any:
+    """The function lowered for the first IPU.
+
+    Args:
+        where: the caller in errors.
+        with_callers: whether operations keep the lines that called libraries; without, equal
+            programs are equal wherever they are called.
+    """
     fun, args = as_function(fun, args)
     if not callable(fun):
         raise ConfigError(
@@ -216,7 +238,8 @@ def lower(where: str, fun: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     args = on_ipus(where, getattr(fun, "__name__", "a function"), args)
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    with jax.default_device(_first_ipu()), jax_compat.short_locations():
+    locations = nullcontext() if with_callers else jax_compat.short_locations()
+    with jax.default_device(_first_ipu()), locations:
         lowered = jitted.lower(*args)
     if platforms - {jax_compat.PLATFORM}:
         raise PlacementError(

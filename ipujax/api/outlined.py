@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ipujax import jax_compat
 from ipujax.errors import PlacementError
@@ -25,7 +25,11 @@ class OutlinedLabel:
         return {OUTLINED: self.name}
 
 
-def outlined(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def outlined(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """A pure function that is compiled once for all of its calls in a program.
 
     Calls with equal shapes and dtypes on one IPU share one piece of code. They copy their arguments

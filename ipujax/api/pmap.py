@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,50 @@ from ipujax.api.replica_grouping import ReplicaGrouping, default_devices
 from ipujax.api.replica_mesh import ReplicaMesh, mesh_of, mesh_of_groupings
 from ipujax.api.replicas import default_axis
 from ipujax.errors import ReplicationError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Replicated(Protocol[P, R_co]):
+    """A function over replicas, as `jax.jit` returns one: types are those of the function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered: ...
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Traced: ...
+
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
+    def clear_cache(self) -> None: ...
+
+
+@overload
+def pmap(
+    fun: Callable[P, R],
+    axis_name: Hashable = ...,
+    *,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    static_broadcasted_argnums: int | Iterable[int] = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Replicated[P, R]: ...
+@overload
+def pmap(
+    fun: None = ...,
+    axis_name: Hashable = ...,
+    *,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    donate_argnums: int | Iterable[int] = ...,
+    static_broadcasted_argnums: int | Iterable[int] = ...,
+    devices: Sequence[jax.Device] | None = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], Replicated[P, R]]: ...
 
 
 def pmap(

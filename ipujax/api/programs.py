@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 from ipujax import jax_compat
@@ -22,6 +21,7 @@ def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:
     """
     # Imported here, because JAX imports this package while it looks for plugins.
     from ipujax.compiler.compile import compile_module
+    from ipujax.reporting.origin import with_origin
     from ipujax.reporting.profile import read_profile
 
     platform = platform_options(from_environment())
@@ -29,7 +29,7 @@ def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:
     wanted = {**AS_IT_IS, f"{PER_CALL_PREFIX}profile": True, **options}
     given = jax_compat.write_compile_options(wanted, jax_compat.num_devices_of(code))
     executable = compile_module(code, given, platform)
-    return read_profile(executable, version("ipujax"))
+    return with_origin(read_profile(executable), str(platform["machine"]), options)
 
 
 def cost_of(report: Report) -> Cost:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
+import jax
+
+from ipujax import jax_compat
 from ipujax.api.changed_programs import ChangedPrograms
 from ipujax.api.cost import QUIETLY, as_function, lower, of_compiled
 from ipujax.api.remedies import Remedies, search
@@ -52,14 +54,16 @@ def report(
         (True, ['tanh'])
         >>> found.save("tanh.json")
     """
+    from ipujax.reporting.origin import with_origin
     from ipujax.reporting.profile import read_profile
 
     _check(remedies)
     begin = time.monotonic()
     wanted = {**QUIETLY, "ipu_profile": True, **(options or {})}
-    compiled = lower("report", fun, args).compile(wanted)
+    compiled = lower("report", fun, args, with_callers=True).compile(wanted)
     serialised = bytes(compiled.runtime_executable().serialize())
-    found = read_profile(serialised[serialised.index(_MAGIC) :], version("ipujax"))
+    profile = read_profile(serialised[serialised.index(_MAGIC) :])
+    found = with_origin(profile, _kind_of(compiled), options or {})
     if isinstance(remedies, Remedies):
         return replace(found, remedies=remedies.rows)
     is_quick = time.monotonic() - begin < remedies  # to compile
@@ -68,6 +72,13 @@ def report(
     programs = ChangedPrograms(*as_function(fun, args), (), None, None, dict(options or {}))
     tried = search(programs, of_compiled(compiled), lambda: found, remedies)
     return replace(found, remedies=tried.rows)
+
+
+def _kind_of(compiled: Any) -> str:
+    """The kind of IPU for which a program was compiled."""
+    shardings = jax.tree.leaves((compiled.input_shardings, compiled.output_shardings))
+    devices = shardings[0].device_set if shardings else jax.devices(jax_compat.PLATFORM)
+    return str(next(iter(devices)).device_kind)
 
 
 def _check(remedies: Any) -> None:

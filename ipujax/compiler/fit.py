@@ -48,7 +48,7 @@ class Attempt:
     @cached_property
     def profile(self) -> Report:
         """Where memory goes, of a program that was compiled with `profile`."""
-        return read_profile(self.executable, "")
+        return read_profile(self.executable)
 
     @property
     def cycles(self) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ipujax import placement
@@ -12,9 +13,12 @@ from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
-# innermost frame of the user's code.
+# innermost frame outside JAX; that of the user's code may be further out, behind a library's.
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-_ESCAPED = re.compile(rb"\\([0-9A-F]{2})")
+#: Folders of installed libraries, and what Python itself runs programs with.
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|^<frozen ")
+_PACKAGE = str(Path(__file__).parents[1])
+_ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 
 
@@ -103,7 +107,7 @@ def _called(source: Source, caller: Source) -> Source:
 
 def name_of(location: Any) -> str:
     """The name in a location; empty where it has none."""
-    return _unescaped(_parse(str(location)).name)
+    return _parse(str(location)).name
 
 
 def text_of(attribute: Any) -> str:
@@ -113,8 +117,15 @@ def text_of(attribute: Any) -> str:
 
 def _unescaped(text: str) -> str:
     r"""MLIR prints quotes and non-ASCII characters as \C3."""
-    raw = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode())
-    return raw.replace(b"\\\\", b"\\").decode(errors="replace")
+    if "\\" not in text:
+        return text
+    raw = _ESCAPED.sub(_character, text.encode())
+    return raw.decode(errors="replace")
+
+
+def _character(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return code if code == b"\\" else bytes([int(code, 16)])
 
 
 def _options(own: dict[str, str], outer: Source) -> tuple[tuple[str, str], ...]:
@@ -137,9 +148,19 @@ def _check_place(metadata: Any, source: Source) -> None:
             placement.check_compute(item.attr.value, source.line)
 
 
+def _own_files(text: str) -> Iterator[re.Match[str]]:
+    """Frames outside of installed libraries and of this package, the innermost first."""
+    return (
+        file
+        for file in _FILE.finditer(text)
+        if not (_INSTALLED.search(file[1]) or file[1].startswith(_PACKAGE))
+    )
+
+
 def _parse(text: str) -> Source:
     file = _FILE.search(text)
-    line = f"{file[1].rpartition('/')[2]}:{file[2]}" if file else ""
+    shown = next(_own_files(text), file)
+    line = f"{shown[1].rpartition('/')[2]}:{shown[2]}" if shown else ""
     named = _NAME.match(text)
     name = named[1] if named and not (file and file.start(1) == named.start(1)) else ""
-    return Source(name, line) if name or line else NO_SOURCE
+    return Source(_unescaped(name), _unescaped(line)) if name or line else NO_SOURCE

@@ -37,6 +37,21 @@ def described(config: IPUConfig) -> str:
     return "\n".join(lines)
 
 
+def changes_page(config: IPUConfig) -> str:
+    """The options that differ from their defaults, as HTML for notebooks."""
+    from ipujax.configuration.tree import SECTION_OF, spec_of
+    from ipujax.html_tables import html_table, paragraphs
+
+    rows = [
+        (f"{SECTION_OF[name]}.{name}", str(value), str(spec.default), spec.metadata["help"])
+        for name, value in config.changes().items()
+        for spec in (spec_of(name),)
+    ]
+    if not rows:
+        return paragraphs(["All options have their defaults."])
+    return html_table(("option", "value", "default", "what"), rows)
+
+
 def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
     """The tree of options with their values and what set them, one in each line."""
     from ipujax.configuration.tree import SECTIONS

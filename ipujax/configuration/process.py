@@ -39,7 +39,7 @@ class ProcessOptions:
     )
     progress_bar: str = option(
         "auto",
-        "Whether compilations draw their progress: auto draws on terminals.",
+        "Whether compilations draw their progress: auto draws on terminals and in notebooks.",
         "IPUJAX_PROGRESS_BAR",
         ("auto", "on", "off"),
     )

@@ -203,6 +203,15 @@ class IPUConfig:
             tree = replace(tree, **{part: changed})
         return tree
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.changes().items())
+        return f"IPUConfig().replace({values})" if values else "IPUConfig()"
+
+    def _repr_html_(self) -> str:
+        from ipujax.configuration.page import changes_page
+
+        return changes_page(self)
+
     def changes(self) -> dict[str, Value]:
         """The options that differ from their defaults, by name."""
         pairs = ((spec, self.get(spec.name)) for spec in SPECS.values())

@@ -1,5 +1,6 @@
 """Neural-network functions of popnn: each is one file, with its derivative."""
 
+from ipujax.module_help import with_names as _with_names
 from ipujax.nn.activations import elu as elu
 from ipujax.nn.activations import gelu as gelu
 from ipujax.nn.activations import hard_sigmoid as hard_sigmoid
@@ -31,3 +32,5 @@ from ipujax.nn.lstm import LSTMWeights as LSTMWeights
 from ipujax.nn.lstm import lstm as lstm
 from ipujax.nn.softmax import log_softmax as log_softmax
 from ipujax.nn.softmax import softmax as softmax
+
+__doc__ = _with_names(globals())

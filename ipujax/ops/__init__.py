@@ -1,5 +1,6 @@
 """Functions of popops, poplin and poprand as JAX functions: each is one file."""
 
+from ipujax.module_help import with_names as _with_names
 from ipujax.ops.candidate_samplers import Candidates as Candidates
 from ipujax.ops.candidate_samplers import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
@@ -40,3 +41,5 @@ from ipujax.ops.serialized_matmul import serialized_matmul as serialized_matmul
 from ipujax.ops.sort import sort as sort
 from ipujax.ops.sort import sort_key_value as sort_key_value
 from ipujax.ops.top_k import top_k as top_k
+
+__doc__ = _with_names(globals())

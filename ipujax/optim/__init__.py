@@ -1,5 +1,6 @@
 """Optimizers and wrappers of optax optimizers; optax is imported when one is called."""
 
+from ipujax.module_help import with_names as _with_names
 from ipujax.optim.adam import AdamState as AdamState
 from ipujax.optim.adam import adam as adam
 from ipujax.optim.adamax import adamax as adamax
@@ -28,3 +29,5 @@ from ipujax.optim.sgd import SgdState as SgdState
 from ipujax.optim.sgd import sgd as sgd
 from ipujax.optim.sgd_combined import CombinedSgdState as CombinedSgdState
 from ipujax.optim.shard_state import shard_state as shard_state
+
+__doc__ = _with_names(globals())

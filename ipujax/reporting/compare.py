@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipujax.errors import ConfigError
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import GROUPINGS, Report
-from ipujax.reporting.summary import LISTED, table, verdict
+from ipujax.reporting.summary import LISTED, Table, table, verdict
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,24 @@ class Comparison:
 
     def __str__(self) -> str:
         parts = [f"before: {verdict(self.before)}", f"after:  {verdict(self.after)}", ""]
+        whole, *groups = self._tables()
+        parts += table(*whole)
+        for found in groups:
+            parts += ["", *table(*found)]
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Comparison(before={self.before!r}, after={self.after!r})"
+
+    def _repr_html_(self) -> str:
+        lines = [f"before: {verdict(self.before)}", f"after: {verdict(self.after)}"]
+        said = paragraphs(line for text in lines for line in text.splitlines())
+        return said + "".join(html_table(*found) for found in self._tables())
+
+    def _tables(self) -> list[Table]:
+        """The figures of the whole program, then the groups that changed the most."""
         rows = [(name, f"{a:.0f}", f"{b:.0f}", relative(a, b)) for name, a, b in self.totals()]
-        parts += table(("", "before", "after", "change"), rows)
+        tables: list[Table] = [(("", "before", "after", "change"), rows)]
         for grouping in GROUPINGS:
             changes = [change for change in self.by(grouping) if change.difference][:LISTED]
             rows = [
@@ -109,8 +126,8 @@ class Comparison:
                 for c in changes
             ]
             if rows:
-                parts += ["", *table((grouping, "cycles before", "after", "change"), rows)]
-        return "\n".join(parts)
+                tables.append(((grouping, "cycles before", "after", "change"), rows))
+        return tables
 
 
 def relative(before: float, after: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -13,7 +14,7 @@ from ipujax.errors import ReportError
 from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 from ipujax.reporting.model import KINDS, Report
 
-SCHEMA = "ipujax report 4"
+SCHEMA = "ipujax report 5"
 #: Largest number that a report may have; sums of such numbers stay finite.
 LARGEST = 1e24
 
@@ -130,6 +131,14 @@ def _decode_tuple(item: Any, value: Any, where: str) -> tuple[Any, ...]:
     return tuple(made)
 
 
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _check(report: Report) -> None:
     """References and sizes."""
     nodes, ipus = len(report.nodes), len(report.ipus)
@@ -140,6 +149,7 @@ def _check(report: Report) -> None:
 
     need(ipus > 0, "no IPU")
     need(report.num_replicas > 0, "no replica")
+    need(report.date == "" or _is_date(report.date), "no date")
     need(report.tile_capacity_bytes > 0, "no tile memory")
     for i, node in enumerate(report.nodes):
         need(all(i < child < nodes for child in node.children), "a child before its parent")

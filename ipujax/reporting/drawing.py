@@ -10,7 +10,7 @@ from typing import Any
 
 from ipujax.errors import ReportError
 from ipujax.reporting.model import Report
-from ipujax.reporting.summary import notes
+from ipujax.reporting.summary import notes, origin
 
 WIDTH = 1200  #: pixels
 LEGEND_ROW = 24  #: pixels of one legend entry with its spacing
@@ -102,7 +102,7 @@ def header(report: Report, title: str = "") -> str:
     return (
         f'<h1>{name} <span class="verdict {sign}">{verdict}</span></h1>'
         f'<div class="figures">{cells}</div>'
-        + "".join(f"<p>{html.escape(note)}</p>" for note in notes(report))
+        + "".join(f"<p>{html.escape(note)}</p>" for note in (*origin(report), *notes(report)))
     )
 
 

@@ -19,6 +19,9 @@ def _of_one(report: Report) -> dict[str, Any]:
     return {
         "name": report.name,
         "version": report.version,
+        "machine": report.machine,
+        "options": report.options,
+        "date": report.date,
         "fits": report.fits,
         "cycles": report.cycles,
         "seconds": report.seconds,

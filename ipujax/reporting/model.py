@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,6 +217,9 @@ class Report:
     Attributes:
         name: of the program.
         version: of ipujax that made the report.
+        machine: for which the program was compiled: the kind, number and size of its IPUs.
+        options: that differed from their defaults, such as "outline=auto".
+        date: when the program was compiled, in UTC, such as "2024-05-17 09:30:00+00:00".
         num_replicas: devices that run it.
         clock_hz: of the tiles.
         cycles: from the beginning to the end of a run.
@@ -231,6 +234,9 @@ class Report:
 
     name: str
     version: str
+    machine: str
+    options: tuple[str, ...]
+    date: str
     num_replicas: int
     clock_hz: float
     cycles: float
@@ -242,12 +248,12 @@ class Report:
     assumed_trip_count: int
     categories: tuple[str, ...]
     ipus: tuple[Ipu, ...]
-    steps: tuple[Step, ...] = field(repr=False)
-    nodes: tuple[Node, ...] = field(repr=False)
-    slices: tuple[Slice, ...] = field(repr=False)
-    live: tuple[LivePoint, ...] = field(repr=False)
-    tensors: tuple[Tensor, ...] = field(repr=False)
-    remedies: tuple[Tried, ...] = field(default=(), repr=False)
+    steps: tuple[Step, ...]
+    nodes: tuple[Node, ...]
+    slices: tuple[Slice, ...]
+    live: tuple[LivePoint, ...]
+    tensors: tuple[Tensor, ...]
+    remedies: tuple[Tried, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -368,6 +374,18 @@ class Report:
         from ipujax.reporting.summary import summary
 
         return summary(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Report({self.name!r}, {'fits' if self.fits else 'does not fit'}: "
+            f"{self.fullest_tile_bytes} of {self.tile_capacity_bytes} bytes, "
+            f"{self.cycles:.0f} cycles, {len(self.steps)} steps)"
+        )
+
+    def _repr_html_(self) -> str:
+        from ipujax.reporting.summary import summary_page
+
+        return summary_page(self)
 
 
 def bits(mask: Any, count: int) -> tuple[int, ...]:

@@ -23,15 +23,21 @@ from ipujax.reporting.model import (
 NODE_KINDS = ("sequence", "step", "repeat", "while", "if", "switch", "error")
 
 
-def read_profile(executable: bytes, version: str) -> Report:
-    """The report of a sealed executable that was compiled with `ipu_profile`."""
+def read_profile(executable: bytes) -> Report:
+    """The report of a sealed executable that was compiled with `ipu_profile`.
+
+    What made it is empty: `origin.with_origin` says it.
+    """
     found: Mapping[str, Any] = _poplar.engine.profileImage(executable)
     count = len(found["ipus"])
     nodes = _nodes(found)
     slices = [_slice(row, count) for row in found["slices"].tolist()]
     return Report(
         name=found["name"],
-        version=version,
+        version="",
+        machine="",
+        options=(),
+        date="",
         num_replicas=found["num_replicas"],
         clock_hz=found["clock_hz"],
         cycles=found["elapsed_cycles"],

@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tried
 
 LISTED = 5  #: rows of a table
 
+#: Heads of columns, and rows.
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
 
 def summary(report: Report) -> str:
     """Verdict, time, headroom; most expensive lines and layers; largest tensors; time of IPUs."""
-    parts = [verdict(report), *notes(report)]
+    parts = _said(report)
     if report.remedies:
         parts += ["", *tried_table(as_it_is(report), report.remedies)]
-    for grouping in ("line", "layer"):
-        parts += ["", *_groups(report, grouping)]
-    if report.collectives:
-        parts += ["", *_collectives(report)]
-    parts += ["", *_tensors(report), "", *_ipus(report)]
+    for found in _tables(report):
+        parts += ["", *table(*found)]
     return "\n".join(parts)
+
+
+def summary_page(report: Report) -> str:
+    """The same as HTML, for notebooks."""
+    parts = paragraphs(line for text in _said(report) for line in text.splitlines())
+    if report.remedies:
+        parts += html_table(*_tried(as_it_is(report), report.remedies))
+        parts += paragraphs(_warning(report.remedies))
+    return parts + "".join(html_table(*found) for found in _tables(report))
+
+
+def _said(report: Report) -> list[str]:
+    return [verdict(report), *origin(report), *notes(report)]
+
+
+def _tables(report: Report) -> list[Table]:
+    groups = [_groups(report, grouping) for grouping in ("line", "layer")]
+    collectives = [_collectives(report)] if report.collectives else []
+    return [*groups, *collectives, _tensors(report), _ipus(report)]
 
 
 def verdict(report: Report) -> str:
@@ -32,6 +52,18 @@ def verdict(report: Report) -> str:
         f"there: {', '.join(f'{name} {size}' for name, size in report.parts.items())}\n"
         f"time: {report.cycles:.0f} cycles, {report.seconds:.3g} s"
     )
+
+
+def origin(report: Report) -> list[str]:
+    """The machine, the options and the date, where they are known."""
+    found = [f"machine: {report.machine}"] if report.machine else []
+    if report.date:
+        options = ", ".join(report.options) or "all at their defaults"
+        found += [
+            f"options: {options}",
+            f"compiled: {report.date} by ipujax {report.version}",
+        ]
+    return found
 
 
 def notes(report: Report) -> list[str]:
@@ -63,7 +95,7 @@ def notes(report: Report) -> list[str]:
     return found
 
 
-def _collectives(report: Report) -> list[str]:
+def _collectives(report: Report) -> Table:
     total = report.step_cycles or 1.0
     rows = [
         (
@@ -74,10 +106,10 @@ def _collectives(report: Report) -> list[str]:
         )
         for group in report.collectives[:LISTED]
     ]
-    return table(("collective", "cycles", "of all", "link bytes"), rows)
+    return ("collective", "cycles", "of all", "link bytes"), rows
 
 
-def _groups(report: Report, grouping: str) -> list[str]:
+def _groups(report: Report, grouping: str) -> Table:
     total = report.step_cycles or 1.0
     rows = [
         (
@@ -89,10 +121,10 @@ def _groups(report: Report, grouping: str) -> list[str]:
         for group in report.by(grouping)[:LISTED]
     ]
     assert grouping in GROUPINGS
-    return table((grouping, "cycles", "of all", "utilisation"), rows)
+    return (grouping, "cycles", "of all", "utilisation"), rows
 
 
-def _tensors(report: Report) -> list[str]:
+def _tensors(report: Report) -> Table:
     rows = [
         (
             tensor.name or "(unnamed)",
@@ -102,7 +134,7 @@ def _tensors(report: Report) -> list[str]:
         )
         for tensor in report.tensors[:LISTED]
     ]
-    return table(("tensor", "line", "shape", "bytes"), rows)
+    return ("tensor", "line", "shape", "bytes"), rows
 
 
 def as_it_is(report: Report) -> Tried:
@@ -117,16 +149,29 @@ def slower(before: Tried, after: Tried) -> float:
 
 def tried_table(before: Tried, tried: Sequence[Tried]) -> list[str]:
     """Bytes of the fullest tile, time and text of each change."""
+    _, rows = _tried(before, tried)
     lines = [f"{'tile bytes':>12} {'cycles':>11}"]
-    for each in (before, *tried):
-        fits, star = "fits" if each.fits else "", "" if each.keeps_results else " *"
-        percent = 100 * slower(before, each)
-        lines.append(
-            f"{each.fullest_tile_bytes:>12,} {percent:>+9.1f} % {fits:>5}  {each.text}{star}"
+    lines += [f"{size:>12} {time:>11} {fits:>5}  {text}" for text, size, time, fits in rows]
+    return lines + _warning(tried)
+
+
+def _tried(before: Tried, tried: Sequence[Tried]) -> Table:
+    rows = [
+        (
+            each.text if each.keeps_results else f"{each.text} *",
+            f"{each.fullest_tile_bytes:,}",
+            f"{100 * slower(before, each):+.1f} %",
+            "fits" if each.fits else "",
         )
-    if not all(each.keeps_results for each in tried):
-        lines.append("* results change: other rounding, or other samples in a step")
-    return lines
+        for each in (before, *tried)
+    ]
+    return ("change", "tile bytes", "cycles", "verdict"), rows
+
+
+def _warning(tried: Sequence[Tried]) -> list[str]:
+    if all(each.keeps_results for each in tried):
+        return []
+    return ["* results change: other rounding, or other samples in a step"]
 
 
 def shape_of(dtype: str, shape: Sequence[int]) -> str:
@@ -134,7 +179,7 @@ def shape_of(dtype: str, shape: Sequence[int]) -> str:
     return f"{dtype}[{'x'.join(map(str, shape))}]"
 
 
-def _ipus(report: Report) -> list[str]:
+def _ipus(report: Report) -> Table:
     kinds = [kind for kind in KINDS if kind != "sync"]  # which an IPU counts with its exchange
     rows = []
     for i, ipu in enumerate(report.ipus):
@@ -142,7 +187,7 @@ def _ipus(report: Report) -> list[str]:
         times = [f"{cycles[kind]:.0f}" for kind in kinds]
         rows.append((str(i), *times, f"{ipu.idle_cycles:.0f}", str(ipu.fullest_tile_bytes)))
     heads = ["exchange+sync" if kind == "exchange" else kind for kind in kinds]
-    return table(("IPU", *heads, "idle", "tile bytes"), rows)
+    return ("IPU", *heads, "idle", "tile bytes"), rows
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

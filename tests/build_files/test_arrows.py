@@ -68,7 +68,9 @@ PYTHON_ROOMS = (
 )
 PYTHON_SHARED = {
     "arguments",
+    "html_tables",
     "interrupts",
+    "module_help",
     "_poplar",
     "attached",
     "array_files",

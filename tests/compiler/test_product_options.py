@@ -39,7 +39,7 @@ def plans(fun: Any, *args: Any, **options: Any) -> dict[str, str]:
     lowered = jax.jit(fun).trace(*args).lower(lowering_platforms=("ipu",))
     compiled = lowered.compile({**named, "ipu_profile": True})
     image = bytes(compiled.runtime_executable().serialize())
-    report = read_profile(image[image.index(b"IPUJAXEX") :], "")
+    report = read_profile(image[image.index(b"IPUJAXEX") :])
     return {step.scope: step.plan for step in report.steps if step.plan}
 
 

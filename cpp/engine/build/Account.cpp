@@ -302,19 +302,30 @@ class TileSweep {
     std::map<std::pair<std::string, std::string>, std::uint32_t> known;
     for (std::uint32_t i = 0; i < draft_.image.debug.size(); ++i)
       known.emplace(std::make_pair(draft_.image.debug[i].name, draft_.image.debug[i].source), i);
+    std::vector<TensorAccount> all;
     for (const std::size_t h : liveAt(peaks_[tiles]))
-      memory.largest.push_back({held_[h].variable, bytesOf(held_[h]), bytesOn(held_[h], tile)});
-    std::stable_sort(memory.largest.begin(), memory.largest.end(),
-                     [](const TensorAccount& a, const TensorAccount& b) {
-                       return a.worst_tile_bytes > b.worst_tile_bytes;
-                     });
-    if (memory.largest.size() > kLargestListed) memory.largest.resize(kLargestListed);
-    for (auto& tensor : memory.largest) {
+      all.push_back({held_[h].variable, 1, bytesOf(held_[h]), bytesOn(held_[h], tile)});
+    std::stable_sort(all.begin(), all.end(), [](const TensorAccount& a, const TensorAccount& b) {
+      return a.worst_tile_bytes > b.worst_tile_bytes;
+    });
+    for (auto& tensor : all) {
+      const bool is_full = memory.largest.size() == kLargestListed;
+      if (is_full && tensor.worst_tile_bytes < memory.largest.back().worst_tile_bytes) break;
       const auto& debug = draft_.graph->variables[tensor.debug].debug;
       const auto key = std::make_pair(debug.getPathName(), debug.source());
+      if (is_full && !known.contains(key)) continue;
       const auto [found, fresh] = known.emplace(key, draft_.image.debug.size());
       if (fresh) draft_.image.debug.push_back({key.first, key.second});
       tensor.debug = found->second;
+      const auto same = std::find_if(
+          memory.largest.begin(), memory.largest.end(), [&](const TensorAccount& listed) {
+            return listed.debug == tensor.debug && listed.bytes == tensor.bytes &&
+                   listed.worst_tile_bytes == tensor.worst_tile_bytes;
+          });
+      if (same != memory.largest.end())
+        ++same->count;
+      else if (!is_full)
+        memory.largest.push_back(tensor);
     }
   }
 

@@ -142,6 +142,7 @@ std::string fullTileReport(const Image& image) {
     os << std::exchange(separator, "; ") << (debug.name.empty() ? "(unnamed)" : debug.name);
     if (!debug.source.empty()) os << " (" << debug.source << ")";
     os << " " << tensor.worst_tile_bytes << " of " << tensor.bytes << " bytes";
+    if (tensor.count > 1) os << " each, " << tensor.count << " tensors";
   }
   os << ". Use a smaller batch or model, or more tiles.";
   return os.str();

@@ -194,7 +194,7 @@ TEST(trees_end) {
 
 TEST(names_and_numbers_exist) {
   refuses([](Image& i) { i.steps[0].debug = 1; }, "debug entry");
-  refuses([](Image& i) { i.memory.largest = {{3, 1, 1}}; }, "debug entry");
+  refuses([](Image& i) { i.memory.largest = {{3, 1, 1, 1}}; }, "debug entry");
   refuses([](Image& i) { i.steps[0].cost.flops = std::numeric_limits<double>::infinity(); },
           "cycles");
   refuses([](Image& i) { i.steps[0].kernel = "engine.gone"; }, "engine.gone");
