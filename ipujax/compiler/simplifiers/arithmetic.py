@@ -7,9 +7,10 @@ is 0).
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import ml_dtypes
 import numpy as np
-from ml_dtypes import finfo
 
 from ipujax.compiler.dtypes import DTYPES, FLOATS
 from ipujax.compiler.ir import Op, Value, Writer, number, splat_of
@@ -140,7 +141,7 @@ def _dot_general(w: Writer, op: Op) -> list[Value] | None:
 def _reduce_precision(w: Writer, op: Op) -> list[Value] | None:
     """To no fewer bits than the type has, as jax.checkpoint does with what a policy saves."""
     (operand,) = op.operands
-    own = finfo(DTYPES[operand.dtype].numpy)
+    own: Any = ml_dtypes.finfo(DTYPES[operand.dtype].numpy)  # type: ignore[no-untyped-call]
     keeps = op.attrs["exponent_bits"] >= own.nexp and op.attrs["mantissa_bits"] >= own.nmant
     return [operand] if keeps else None
 
