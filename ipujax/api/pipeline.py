@@ -15,16 +15,13 @@ from ipujax import jax_compat
 from ipujax.api.loops import (
     ACCUMULATED,
     ALL,
-    LAST,
     MEAN,
     SEQUENTIAL,
-    SUM,
     Loop,
-    Output,
-    accumulator_dtype,
 )
 from ipujax.api.offload import Offload, check_minimum
 from ipujax.api.pipeline_arguments import WHERE, Arguments
+from ipujax.api.pipeline_outputs import Accumulated, outputs_of
 from ipujax.api.pipelined import pipeline_p, prepare
 from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
@@ -33,8 +30,6 @@ from ipujax.errors import IpuError, PipelineError, check_choice
 
 GROUPED, INTERLEAVED = "grouped", "interleaved"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
-NONE = "none"
-KINDS = (ALL, LAST, *ACCUMULATED, NONE)
 #: Part of the keys of JAX's caches: what it traced of a stage has the stage's place in a pipeline.
 _trace = jax.make_user_context(None)
 
@@ -228,7 +223,7 @@ def accumulate(
         micro_batches=micro_batches,
         in_axes=in_axes,
         schedule=schedule,
-        outputs=_Accumulated(reduction, outputs, accumulate_dtype),
+        outputs=Accumulated(reduction, outputs, accumulate_dtype),
         device_mapping=device_mapping,
         batch_serialization_iterations=batch_serialization_iterations,
         offload_activations=offload_activations,
@@ -237,19 +232,6 @@ def accumulate(
         replicated_weight_sharding=replicated_weight_sharding,
         minimum_remote_tensor_size=minimum_remote_tensor_size,
     )
-
-
-class _Accumulated:
-    """The outputs of `ipu.accumulate`: each has the dtype that its own says."""
-
-    def __init__(self, reduction: str, outputs: Any, dtype: Any):
-        self.kinds = reduction if outputs is None else outputs
-        self.dtype = dtype
-
-    def of(self, output: Output, result: Any) -> Output:
-        if output.dtype is not None or output.kind not in ACCUMULATED:
-            return output
-        return Output(output.kind, accumulator_dtype(self.dtype, result))
 
 
 def _shape_of(result: Any) -> jax.ShapeDtypeStruct:
@@ -329,7 +311,7 @@ class _Request:
     fun: Callable[..., Any]
     micro_batches: int
     in_axes: Any
-    outputs: Any  #: a pytree prefix, or `_Accumulated`
+    outputs: Any  #: a pytree prefix, or `Accumulated`
     schedule: str
     accumulate_dtype: Any
     device_mapping: tuple[int, ...] | None
@@ -347,7 +329,7 @@ class _Request:
         prepare()
         jax_compat.hide_frames(__file__)
         arguments, traced = self._traced(args)
-        outputs = _outputs_of(self.outputs, traced)
+        outputs = outputs_of(self.outputs, traced.result_tree, traced.results)
         is_kept = [output is not None for output in outputs]
         num_carried = arguments.num_carried
         jaxpr = jax_compat.with_outputs(traced.jaxpr, [True] * num_carried + is_kept)
@@ -376,7 +358,7 @@ class _Request:
         """With operands as they are given if the function sums derivatives over replicas itself."""
         given, alike = (self._arguments(args, once=once) for once in (False, True))
         found = given, self._micro_batch(given)
-        if isinstance(self.outputs, _Accumulated) or given.micro_avals == alike.micro_avals:
+        if isinstance(self.outputs, Accumulated) or given.micro_avals == alike.micro_avals:
             return found
         others = alike, self._micro_batch(alike)
         return max(others, found, key=lambda pair: jax_compat.num_sums(pair[1].jaxpr))
@@ -453,50 +435,3 @@ def _result_and_state(returned: Any) -> tuple[Any, Any]:
             f"{type(returned).__name__}. Return the new state as the second value."
         )
     return returned[0], returned[1]
-
-
-def _outputs_of(given: Any, traced: _MicroBatch) -> list[Output | None]:
-    """One for each result; None for those that are not returned."""
-    kinds = given.kinds if isinstance(given, _Accumulated) else given
-    tree = jax.tree.unflatten(traced.result_tree, traced.results)
-    try:
-        full = jax.tree.broadcast(kinds, tree, is_leaf=_is_output)
-    except ValueError as error:
-        raise PipelineError(
-            f"[{WHERE}] needs outputs that are a prefix of the results' pytree; got {kinds!r}: "
-            f"{error}. Pass one entry for each branch, or a single one for all."
-        ) from None
-    found: list[Output | None] = []
-    for kind, aval in zip(jax.tree.leaves(full, is_leaf=_is_output), traced.results, strict=True):
-        output = _output_of(kind, aval)
-        if isinstance(given, _Accumulated) and output is not None:
-            output = given.of(output, aval)
-        found.append(output)
-    return found
-
-
-def _is_output(given: Any) -> bool:
-    """Whether it is for one result: a kind, or a pair of a kind and a dtype or function."""
-    if isinstance(given, str):
-        return True
-    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
-        return False
-    dtype = given[1]
-    return (
-        dtype not in KINDS if isinstance(dtype, str) else not isinstance(dtype, (dict, list, tuple))
-    )
-
-
-def _output_of(given: Any, aval: Any) -> Output | None:
-    kind, dtype = given if isinstance(given, tuple) else (given, None)
-    check_choice(WHERE, "an output", kind, KINDS, PipelineError)
-    if kind == NONE:
-        return None
-    is_whole = kind == SUM and jnp.issubdtype(aval.dtype, jnp.integer)
-    if kind in ACCUMULATED and not (is_whole or jnp.issubdtype(aval.dtype, jnp.inexact)):
-        raise PipelineError(
-            f"[{WHERE}] needs floating-point results to reduce by {kind!r}; got "
-            f"{aval.str_short()}. Convert it, or set outputs to 'all', 'last' or 'none' for it."
-        )
-    chosen = accumulator_dtype(dtype, aval)
-    return Output(kind, None if chosen is None else jnp.dtype(chosen))
