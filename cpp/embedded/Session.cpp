@@ -106,8 +106,11 @@ std::unique_ptr<Session> Session::open(const std::filesystem::path& path, const 
   return std::make_unique<Session>(Package::read(path), options);
 }
 
-Session::Session(std::shared_ptr<const Package> package, const Options& options)
-    : impl_(std::make_unique<Impl>(std::move(package), options)) {}
+Session::Session(std::shared_ptr<const Package> package, const Options& options) try
+    : impl_(std::make_unique<Impl>(std::move(package), options)) {
+} catch (...) {  // such as codelets that are not trusted here
+  throw currentError();
+}
 
 Session::~Session() { close(); }
 

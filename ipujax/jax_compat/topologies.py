@@ -16,7 +16,7 @@ def compile_for_topologies() -> None:
     to the call, which a described machine does not have, and callbacks to a function that takes
     none.
     """
-    from jax._src import compiler
+    from jax._src import compiler, traceback_util
     from jax._src.interpreters import pxla
     from jaxlib import _jax
 
@@ -48,6 +48,7 @@ def compile_for_topologies() -> None:
             )
         return build_unsafe_call(self)
 
+    traceback_util.register_exclusion(__file__)  # as in compilation.py
     compiler._get_cross_compile_backend = no_backend
     compiler.backend_compile_and_load = without_callbacks
     pxla.UnloadedMeshExecutable.build_unsafe_call = build

@@ -45,7 +45,11 @@ ELSEWHERE = {"ops.remote_embedding_lookup", "ops.remote_embedding_update"}
 @pytest.mark.parametrize("package", [ipu.nn, ipu.ops], ids=lambda x: x.__name__)
 def test_every_public_function_has_a_generator(package: ModuleType):
     short = package.__name__.removeprefix("ipujax.")
-    public = {f"{short}.{name}" for name, f in vars(package).items() if inspect.isfunction(f)}
+    public = {
+        f"{short}.{name}"
+        for name, f in vars(package).items()
+        if inspect.isfunction(f) and not name.startswith("_")
+    }
     assert public
     assert (public - ELSEWHERE) ^ {
         name for name in GENERATORS if name.startswith(f"{short}.")

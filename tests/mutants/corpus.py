@@ -19,7 +19,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import ipujax as ipu
 
-Program = tuple[Callable[..., Any], tuple[Any, ...]]
+#: A function, its arguments and, if there are any, compiler options.
+Program = (
+    tuple[Callable[..., Any], tuple[Any, ...]]
+    | tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+)
 
 _f32 = partial(np.ones, dtype=np.float32)
 
@@ -223,6 +227,9 @@ def _control() -> dict[str, Program]:
     def walk(x):
         return lax.fori_loop(0, 50, lambda i, v: v * 1.01 + x[i % 4], 0.5)
 
+    def rounded(c, xs):
+        return lax.scan(lambda c, x: (c + c * x, c * x), c, xs)
+
     def streamed(xs):
         near, far = jax.memory.Space.Device, jax.memory.Space.Host
         last, kept = lax.scan(lambda c, x: (c + x, jax.device_put(c * x, far)), xs[0], xs)
@@ -232,6 +239,11 @@ def _control() -> dict[str, Program]:
         "streamed": (streamed, (_f32((7, 4)),)),
         "scan": (scan, (_f32((4,)), _f32((7, 4)))),
         "scan_gradient": (jax.grad(lambda w, xs: scan(w, xs)[0].sum()), (_f32((4,)), _f32((7, 4)))),
+        "rounded": (
+            rounded,
+            (np.ones(4, np.float16), np.ones((7, 4), np.float16)),
+            {"ipu_stochastic_rounding": True},
+        ),
         "branches": (branches, (_f32((5,)), np.int32(1))),
         "loops": (loops, (_f32((4,)),)),
         "walk": (walk, (_f32((4,)),)),
@@ -272,7 +284,7 @@ def _collectives() -> dict[str, Program]:
 
 
 def programs() -> dict[str, Program]:
-    """Name to function and arguments."""
+    """The programs by name."""
     parts = (
         _elementwise,
         _reductions,

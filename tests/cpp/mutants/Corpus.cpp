@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "engine/build/Build.hpp"
+#include "poplar/CSRFunctions.hpp"
 #include "poplar/Engine.hpp"
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
@@ -135,6 +136,14 @@ void randomNumbers(Bound& b) {
   b.out(poprand::shapedDropout(g, &seed, 1, x, x.slice(0, 1), 0.5, 2, b.prog));
 }
 
+/// Adds in half precision, whose key is drawn from the workers' generators.
+void stochasticRounding(Bound& b) {
+  const auto x = b.in(FLOAT, {5, 40});
+  poplar::setStochasticRounding(b.graph, b.prog, true);
+  const auto half = popops::cast(b.graph, x, HALF, b.prog);
+  b.out(popops::add(b.graph, half, half, b.prog));
+}
+
 void pooling(Bound& b) {
   for (const auto type : {popnn::PoolingType::MAX, popnn::PoolingType::AVG}) {
     const popnn::pooling::PoolParams params(type, {8, 7}, {3, 2}, {2, 1}, {1, 0}, {0, 1}, 3, 2,
@@ -240,8 +249,8 @@ std::string codelets() {
 
 std::vector<std::string> poplarCorpus() {
   std::vector<std::string> corpus;
-  for (const auto fill : {fifos, selections, lookups, randomNumbers, pooling, scaledReductions,
-                          quarters, imagesAndRuns}) {
+  for (const auto fill : {fifos, selections, lookups, randomNumbers, stochasticRounding, pooling,
+                          scaledReductions, quarters, imagesAndRuns}) {
     Bound bound;
     fill(bound);
     corpus.push_back(bound.build());
