@@ -103,6 +103,7 @@ def _file_stamp() -> object:
 def _tree_of(given: Mapping[str, str], set_here: Mapping[str, Value]) -> IPUConfig:
     check_process_variables(given)
     _warn_of_unknown(given)
+    _warn_of_reports(given)
     tree = IPUConfig()
     for _, values in _sources(given, set_here):
         changes: dict[str, dict[str, Value]] = {}
@@ -158,6 +159,31 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         logger.warning("[config] the environment variable %s is not known. %s", name, hint)
 
 
+#: Variables of Poplar that ask for reports, and what has these on the model.
+_REPORTS = {
+    "POPLAR_ENGINE_OPTIONS": "ipu.report has reports, and ipu_engine_options options of the Engine",
+    "PVTI_OPTIONS": "jax.profiler.trace and ipu.trace record what runs",
+}
+
+
+def _warn_of_reports(environment: Mapping[str, str]) -> None:
+    """Warns once of each variable of Poplar that JAX's programs do not read on the model."""
+    asked = [name for name in _REPORTS if environment.get(name) and name not in _said]
+    if not asked:
+        return
+    from ipujax._poplar import _poplar
+
+    if _poplar.backend != "IPU Model":
+        return
+    for name in asked:
+        _said.add(name)
+        logger.warning(
+            "[config] %s has no effect on JAX's programs on the IPU Model: %s.",
+            name,
+            _REPORTS[name],
+        )
+
+
 def _check_apart(machine: MachineConfig) -> None:
     """Refuses ids of devices that would share an IPU."""
     taken: dict[int, int] = {}
@@ -171,6 +197,26 @@ def _check_apart(machine: MachineConfig) -> None:
                     f"[config] device_ids needs ids that share no IPU; got {other} and {each}, "
                     f"which both have IPU {ipu}. Run python -m ipujax devices --ids."
                 )
+
+
+def _check_linked(machine: MachineConfig) -> None:
+    """Machines attach powers of two of IPUs; the model runs others, and says so once."""
+    count = machine.ipus_per_device
+    if count == rounded_up(count) or machine.num_ipus or machine.device_ids:
+        return
+    if not machine.use_model:
+        raise ConfigError(
+            f"[config] JAX_IPU_IPUS_PER_DEVICE needs a power of two, which is how IPUs are linked; "
+            f"got {count}. Use {rounded_up(count)}: a pipeline may leave IPUs idle."
+        )
+    if ("ipus_per_device", count) not in _said:
+        _said.add(("ipus_per_device", count))
+        logger.warning(
+            "[config] ipus_per_device=%d runs on the IPU Model only: machines attach powers of "
+            "two. Use %d there, of which a pipeline may leave some idle.",
+            count,
+            rounded_up(count),
+        )
 
 
 def _check_together(machine: MachineConfig) -> None:
@@ -189,6 +235,7 @@ def _check_together(machine: MachineConfig) -> None:
             f"[config] num_ipus needs powers of two, which is how IPUs are linked; got {wrong[0]}. "
             f"Use {rounded_up(wrong[0])}, or set auto_round_num_ipus."
         )
+    _check_linked(machine)
     if machine.use_model and not machine.num_tiles:
         return
     from ipujax._poplar import _poplar

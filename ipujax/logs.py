@@ -18,6 +18,7 @@ TRACE = 5
 logging.addLevelName(TRACE, "TRACE")
 #: Graphcore's names of levels; OFF is above all.
 LEVELS = {
+    "TRACE_ALL": 1,
     "TRACE": TRACE,
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
@@ -80,9 +81,10 @@ def set_log_level(level: str, destination: str = "") -> None:
     """Sets which messages of ipujax are written, and where.
 
     Args:
-        level: "TRACE", "DEBUG", "INFO", "WARN", "ERR" or "OFF", for all messages; or with levels of
-            components, such as "WARN,compiler=DEBUG"; components are "api", "compiler", "config",
-            "devices" and "plugin". Empty: what an earlier call or `log_level` set is undone.
+        level: "TRACE_ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERR" or "OFF", for all messages; or
+            with levels of components, such as "WARN,compiler=DEBUG"; components are "api",
+            "compiler", "config", "devices" and "plugin". Empty: what an earlier call or `log_level`
+            set is undone.
         destination: "stderr", also if it is empty; "stdout"; or a file, to which is appended.
     Raises:
         ConfigError: another level, component or destination.

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+
 from ipujax import attached, config, devices, host_callbacks, interrupts, jax_compat, settings
 from ipujax.compile_progress import compile_progress
 from ipujax.errors import (
@@ -108,8 +110,31 @@ def _register() -> None:
     jax_compat.outlive_interrupted_compiles()
     jax_compat.compile_for_topologies()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
+    jax.monitoring.register_event_duration_secs_listener(_say_if_elsewhere)
     with contextlib.suppress(ConfigError):  # raised where JAX makes its devices
         settings.apply_process_options(config.from_environment().process)
+
+
+_said_elsewhere: set[str] = set()
+
+
+def _say_if_elsewhere(event: str, seconds: float, **_: object) -> None:
+    """Says once, at a compilation, that a library has chosen another platform for all work.
+
+    A user's own choice, by the environment, is no news.
+    """
+    del seconds
+    if event != "/jax/core/compile/backend_compile_duration" or "JAX_PLATFORM_NAME" in os.environ:
+        return
+    chosen = jax_compat.other_platform()
+    if chosen and chosen not in _said_elsewhere:
+        _said_elsewhere.add(chosen)
+        logger.warning(
+            "[plugin] programs compile for %s, not IPUs: the program or a library that it imports "
+            "set jax_platform_name. Call jax.config.update('jax_platform_name', 'ipu') after the "
+            "imports.",
+            chosen,
+        )
 
 
 def _client_options() -> dict[str, Any]:

@@ -218,3 +218,26 @@ def test_options_of_other_backends_are_ignored_with_one_line(caplog):
         assert changed == config.CompileConfig(partials_type="half")
     (record,) = caplog.records
     assert "xla_cpu_enable_fast_math, xla_test_only" in record.getMessage()
+
+
+def test_a_count_that_machines_do_not_attach_is_warned_of_once(caplog):
+    for _ in range(2):
+        config.from_environment({"JAX_IPU_IPUS_PER_DEVICE": "5"})
+    said = [
+        each.getMessage() for each in caplog.records if "ipus_per_device=5" in each.getMessage()
+    ]
+    (line,) = said
+    assert "Use 8 there" in line
+    caplog.clear()
+    config.from_environment({"JAX_IPU_IPUS_PER_DEVICE": "4"})
+    assert not caplog.records
+
+
+def test_poplars_variables_for_reports_are_warned_of_once(caplog):
+    for name in ("POPLAR_ENGINE_OPTIONS", "PVTI_OPTIONS"):
+        config._said.discard(name)
+        caplog.clear()
+        for _ in range(2):
+            config.from_environment({name: '{"autoReport.all": "true"}'})
+        (record,) = caplog.records
+        assert f"{name} has no effect on JAX's programs on the IPU Model" in record.getMessage()

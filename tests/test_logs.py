@@ -25,6 +25,8 @@ def test_levels_of_components():
     ipu.set_log_level("ERR,compiler=TRACE")
     assert not logs.logger_of("devices").isEnabledFor(logging.WARNING)
     assert logs.logger_of("compiler").isEnabledFor(logs.TRACE)
+    ipu.set_log_level("trace_all")  # PopTorch's lowest level
+    assert logs.logger_of("api").isEnabledFor(logs.TRACE)
     ipu.set_log_level("OFF")
     assert not logs.logger_of("compiler").isEnabledFor(logging.CRITICAL)
     ipu.set_log_level("")
@@ -35,7 +37,7 @@ def test_levels_of_components():
 @pytest.mark.parametrize("level", ["LOUD", "WARN,engine=DEBUG", "compiler=", "=WARN", ",", "WARN,"])
 def test_other_levels_are_refused(level: str):
     with pytest.raises(
-        ConfigError, match="a level needs levels TRACE, DEBUG, INFO, WARN, ERR, OFF"
+        ConfigError, match="a level needs levels TRACE_ALL, TRACE, DEBUG, INFO, WARN, ERR, OFF"
     ):
         ipu.set_log_level(level)
 

@@ -36,6 +36,7 @@ TEXTS = ("other", [], {}, {1, 2}, np.array(["a"]), np.ones(2), lambda x: x)
 WRONG: dict[str, tuple[Any, ...]] = {
     "array": ("x", {1, 2}, b"q", [[1], [1, 2]], np.array(["a"]), np.array([None]), lambda x: x),
     "integer": (1.5, "2", None, 1e30, 10**30, np.ones(2, int), {}, float("nan"), lambda x: x),
+    "axes": (1.5, "2", 1e30, 10**30, np.ones(2, int), {}, float("nan"), lambda x: x),
     "number": (float("nan"), "1", 1j, 10**400, 1e300, np.ones(2), [[1], [1, 2]], {}, lambda x: x),
     "rate": (float("nan"), "1", 1j, 10**400, 1e300, np.ones(2), [[1], [1, 2]], {}, None),
     "ids": ("x", {1, 2}, b"q", np.array(["a"]), np.array([None]), lambda x: x),
@@ -186,7 +187,7 @@ ARGUMENTS: dict[Callable[..., Any], dict[str, tuple[str, Any]]] = {
         groups=("integer", 2), channels_axis=("integer", 1), strided_channel_grouping=("flag", True)
     ),
     nn.instance_norm: affine(channels_axis=("integer", 1)),
-    nn.layer_norm: affine(axis=("integer", 1)),
+    nn.layer_norm: affine(axis=("axes", 1)),
     nn.cross_entropy: of(
         logits=("array", X), labels=("array", STEPS), loss_scale=("number", 1.0)
     ),

@@ -18,12 +18,18 @@ def argument_names(exported: jax.export.Exported) -> list[str]:
     """A name for each argument: that of the function's parameter with the path in it, as
     "params['kernel']", where the program has it; otherwise as "0['kernel']", by place."""
     args, kwargs = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
-    found = [_placed(path) for path, _ in jax.tree.flatten_with_path((args, kwargs))[0]]
+    paths = [path for path, _ in jax.tree.flatten_with_path((args, kwargs))[0]]
+    found = [_placed(path) for path in paths]
     module = jax_compat.module_of_exported(exported)
     arguments = main_of(module).regions[0].blocks[0].arguments
     kept = exported.module_kept_var_idx  # tokens of ordered effects come before these
     for index, argument in zip(kept, arguments[len(arguments) - len(kept) :], strict=True):
         found[index] = name_of(argument.location) or found[index]
+    for arg in args:  # JAX drops what is unused, and its name; the rest of a parameter has it
+        kept_names = [found[index] for index in jax.tree.leaves(arg) if index in kept]
+        if head := _head(kept_names):
+            for index in set(jax.tree.leaves(arg)).difference(kept):
+                found[index] = f"{head}{jax.tree_util.keystr(paths[index][2:])}"
     return found
 
 

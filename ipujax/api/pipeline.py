@@ -18,6 +18,7 @@ from ipujax.api.loops import (
     LAST,
     MEAN,
     SEQUENTIAL,
+    SUM,
     Loop,
     Output,
     accumulator_dtype,
@@ -483,7 +484,8 @@ def _output_of(given: Any, aval: Any) -> Output | None:
     check_choice(WHERE, "an output", kind, KINDS, PipelineError)
     if kind == NONE:
         return None
-    if kind in ACCUMULATED and not jnp.issubdtype(aval.dtype, jnp.inexact):
+    is_whole = kind == SUM and jnp.issubdtype(aval.dtype, jnp.integer)
+    if kind in ACCUMULATED and not (is_whole or jnp.issubdtype(aval.dtype, jnp.inexact)):
         raise PipelineError(
             f"[{WHERE}] needs floating-point results to reduce by {kind!r}; got "
             f"{aval.str_short()}. Convert it, or set outputs to 'all', 'last' or 'none' for it."

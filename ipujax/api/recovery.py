@@ -49,7 +49,7 @@ def reset_device(action: str = "ipu_reset") -> None:
 
     Args:
         action: the `recovery_action` of the error, or a later one of "ipu_reset",
-            "partition_reset" and "full_reset".
+            "partition_reset" and "full_reset"; in PopTorch's upper case, too.
     Raises:
         ConfigError: it is none of these.
         IpuError: in a build against a Poplar SDK, whose tools reset hardware (`gc-reset`), unless
@@ -60,12 +60,13 @@ def reset_device(action: str = "ipu_reset") -> None:
     """
     from ipujax._poplar._poplar import embedded
 
-    if action not in ACTIONS:
+    name = action.lower() if isinstance(action, str) else action
+    if name not in ACTIONS:
         raise ConfigError(
             f"[reset_device] needs one of {', '.join(ACTIONS)}; got {action!r}. Pass the "
             "recovery_action of the error."
         )
     try:
-        embedded.reset_devices(action)
+        embedded.reset_devices(name)
     except RuntimeError as error:
         raise IpuError(str(error)) from None

@@ -74,6 +74,16 @@ def devices() -> str:
     return f"{len(found)} x {found[0]['kind']}, {found[0]['num_tiles']} tiles each"
 
 
+def default_platform() -> str:
+    """Where JAX runs what names no device; never fails, as it may be meant so."""
+    import jax
+
+    found = jax.default_backend()
+    if found == "ipu":
+        return "ipu; libraries that set jax_platform_name on import, as veros and sax do, change it"
+    return f"{found}, not ipu: unset JAX_PLATFORM_NAME, JAX_PLATFORMS and jax_platform_name"
+
+
 def self_test() -> str:
     """A jitted gradient step against NumPy, on the first IPU, with its cost."""
     import jax
@@ -107,6 +117,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "Poplar SDK": poplar_sdk,
     "options": options,
     "devices": devices,
+    "default": default_platform,
     "self-test": self_test,
 }
 

@@ -24,7 +24,8 @@ class ProductOptions:
     )
     available_memory_proportion: float = option(
         0.6,
-        "Share of tile memory that a matmul or convolution may use for temporaries.",
+        "Share of tile memory that a matmul or convolution may use for temporaries; lookups of "
+        "embeddings do not read it.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
         scoped=True,

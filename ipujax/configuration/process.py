@@ -26,8 +26,8 @@ class ProcessOptions:
     )
     log_level: str = option(
         "",
-        "Level of the logger ipujax, and of its components: WARN,compiler=DEBUG. Levels are TRACE, "
-        "DEBUG, INFO, WARN, ERR and OFF; empty: as Python's logging is set up.",
+        "Level of the logger ipujax, and of its components: WARN,compiler=DEBUG. Levels are "
+        "TRACE_ALL, TRACE, DEBUG, INFO, WARN, ERR and OFF; empty: as Python's logging is set up.",
         "IPUJAX_LOG_LEVEL",
         check=check_levels,
     )
@@ -134,12 +134,12 @@ class TrainingOptions:
         "Processes that run one program; 0: one alone.",
         "IPUJAX_PROCESS_COUNT",
         bounds=(0, 2**16),
-        no_effect="call jax.distributed.initialize(num_processes=...)",
+        no_effect="a program runs on the IPUs of one process",
     )
     process_index: int = option(
         0,
         "Index of this process.",
         "IPUJAX_PROCESS_INDEX",
         bounds=(0, 2**16),
-        no_effect="call jax.distributed.initialize(process_id=...)",
+        no_effect="a program runs on the IPUs of one process",
     )

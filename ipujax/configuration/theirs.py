@@ -60,7 +60,6 @@ RENAMED: dict[str, str] = {
     "Precision.autocastEnabled": "autocast",
     "Training.gradientAccumulation": "gradient_accumulation",
     "Training.setAutomaticLossScaling": "auto_loss_scaling",
-    "Distributed.configureProcessId": "process_index",
     # Optimum: IPUConfig
     "gradient_accumulation_steps": "gradient_accumulation",
     "optimizer_state_offchip": "offload_optimizer_state",
@@ -86,7 +85,7 @@ def _named(option: str, names: Mapping[str, object]) -> Convert:
     def convert(value: Any) -> dict[str, object]:
         name = str(value).rpartition(".")[2].lower().replace("_", "")
         if name not in names:
-            raise ValueError(f"one of {', '.join(names)}")
+            raise ValueError(f"one of {', '.join(filter(None, names))}")
         return {option: names[name]}
 
     return convert
@@ -162,7 +161,9 @@ def _optimizer_location(value: Any) -> dict[str, object]:
     }
 
 
-_VERSIONS = {"ipu2": "gc200", "ipu21": "c600", "2": "gc200", "21": "c600", "": "gc200"}
+#: An empty version is any that there is.
+_VERSIONS = {"ipu1": "gc2", "ipu2": "gc200", "ipu21": "c600"}
+_VERSIONS |= {"1": "gc2", "2": "gc200", "21": "c600", "": "gc200"}
 _CONNECTIONS = {
     name.replace("_", ""): name for name in ("always", "on_demand", "pre_compile", "never")
 }
@@ -213,7 +214,12 @@ CONVERTED: dict[str, Convert] = {
     "Training.accumulationAndReplicationReductionType": _named(
         "reduction", {"mean": "mean", "sum": "sum"}
     ),
+    "Distributed.configureProcessId": lambda v: {
+        "process_index": v[0],
+        "process_count": v[1],
+    },
     "TensorLocations.setOptimizerLocation": _optimizer_location,
+    "_Popart.engineOptions": _poplar("engine_options"),
     "_Popart.outlineThreshold": lambda v: {"outline": "auto", "outline_threshold": int(v)},
     # Optimum
     "matmul_proportion": _proportion,
@@ -250,8 +256,8 @@ WITHOUT: dict[str, str] = {
     "TensorLocations.setActivationLocation": "offload_activations= of ipu.pipeline",
     "TensorLocations.setWeightLocation": "offload_weights= of ipu.pipeline",
     "Jit.traceModel": "JAX traces every function",
-    "Distributed.disable": "do not call jax.distributed.initialize",
-    "Distributed.setEnvVarNames": "jax.distributed.initialize takes the values",
+    "Distributed.disable": "a program runs on the IPUs of one process",
+    "Distributed.setEnvVarNames": "a program runs on the IPUs of one process",
     "Distributed.IPUoFConfigFiles": "partitions of IPUs are chosen by the device's ids",
     "_Popart.set": _PATTERN,
     "_Popart.setPatterns": _PATTERN,
@@ -262,7 +268,6 @@ WITHOUT: dict[str, str] = {
     "_Popart.subgraphCopyingStrategy": _PATTERN,
     "_Popart.scheduleNonWeightUpdateGradientConsumersEarly": "set schedule=liveness",
     "_Popart.enableExplicitIR": "there is one form of programs",
-    "_Popart.engineOptions": "the model's engine has none",
     # Optimum
     "mode": _MODULE,
     "layers_per_ipu": _STAGES,

@@ -297,10 +297,18 @@ def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Cal
 
     named.__name__ = getattr(run, "__name__", "program")
     found = heads(jax.tree.unflatten(jax.tree.structure(args), names))
-    if all(map(str.isidentifier, found)):
-        parameters = [inspect.Parameter(name, kind) for name in found]
+    if any(map(str.isidentifier, found)):
+        parameters = [inspect.Parameter(name, kind) for name in _identifiers(found)]
         named.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return named
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """The names, with others in place of those that are no names of parameters."""
+    prefix = "argument_"
+    while any(name.startswith(prefix) for name in names):
+        prefix = f"_{prefix}"
+    return [name if name.isidentifier() else f"{prefix}{i}" for i, name in enumerate(names)]
 
 
 def _stacked(aval: Any, count: int, axis: int | None) -> Any:

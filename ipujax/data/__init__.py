@@ -3,6 +3,7 @@
 from ipujax.data.batch_sizes import BatchSizes as BatchSizes
 from ipujax.data.benchmark import dataset_benchmark as dataset_benchmark
 from ipujax.data.benchmark import infeed_benchmark as infeed_benchmark
+from ipujax.data.buffered import Buffered as Buffered
 from ipujax.data.dataset_files import DatasetFile as DatasetFile
 from ipujax.data.dataset_files import export_dataset as export_dataset
 from ipujax.data.input_files import export_inputs as export_inputs

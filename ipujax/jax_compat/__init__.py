@@ -98,6 +98,7 @@ from ipujax.jax_compat.platform import allow_donation as allow_donation
 from ipujax.jax_compat.platform import backends_exist as backends_exist
 from ipujax.jax_compat.platform import is_registered as is_registered
 from ipujax.jax_compat.platform import logs_compiles as logs_compiles
+from ipujax.jax_compat.platform import other_platform as other_platform
 from ipujax.jax_compat.platform import outlive_views as outlive_views
 from ipujax.jax_compat.platform import register_platform as register_platform
 from ipujax.jax_compat.platform import register_refusal as register_refusal

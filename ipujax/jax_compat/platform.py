@@ -85,6 +85,14 @@ def backends_exist() -> bool:
     return bool(xla_bridge.backends_are_initialized())
 
 
+def other_platform() -> str:
+    """The platform that `jax_platform_name` chose instead of ours; empty if none did."""
+    from jax._src import xla_bridge
+
+    chosen = str(xla_bridge._PLATFORM_NAME.value or "").lower()
+    return "" if chosen == PLATFORM else chosen
+
+
 def logs_compiles() -> bool:
     """Whether JAX logs each compilation as a warning (JAX_LOG_COMPILES)."""
     import jax

@@ -29,6 +29,7 @@ def ctc_loss(
     label_lengths: jax.Array | None = None,
     *,
     blank_index: int = 0,
+    out_dtype: Any = None,
 ) -> jax.Array:
     """-log p(labels | logits), summed over all alignments of labels with blanks and repeats.
 
@@ -38,6 +39,8 @@ def ctc_loss(
         data_lengths: steps of each sequence, [batch] of integers; all by default.
         label_lengths: labels of each sequence, [batch] of integers; all by default.
         blank_index: the class that is no label; -1 is the last one.
+        out_dtype: of the losses, at least as wide as that of the logits, which is the default. With
+            float32, float16 logits are converted and the losses are never rounded to float16.
 
     Returns:
         The losses [batch]. A loss is infinite, and has a gradient of 0, where no alignment exists,
@@ -56,7 +59,9 @@ def ctc_loss(
         >>> round(float(jnp.exp(-loss[0])), 4)  # 3 of 9 alignments
         0.3333
     """
-    return _loss("ipu.nn.ctc_loss", logits, labels, data_lengths, label_lengths, blank_index, True)
+    where = "ipu.nn.ctc_loss"
+    data = _widened(where, logits, out_dtype)
+    return _loss(where, data, labels, data_lengths, label_lengths, blank_index, True)
 
 
 def ctc_loss_with_log_probs(
@@ -66,12 +71,13 @@ def ctc_loss_with_log_probs(
     label_lengths: jax.Array | None = None,
     *,
     blank_index: int = 0,
+    out_dtype: Any = None,
 ) -> jax.Array:
     """`ctc_loss` of log-probabilities.
 
     Args:
         log_probs: [time, batch, classes] of float32, float16 or bfloat16.
-        labels, data_lengths, label_lengths, blank_index: as `ctc_loss`.
+        labels, data_lengths, label_lengths, blank_index, out_dtype: as `ctc_loss`.
 
     Returns:
         The losses [batch], as `ctc_loss`.
@@ -88,7 +94,29 @@ def ctc_loss_with_log_probs(
         0.3333
     """
     where = "ipu.nn.ctc_loss_with_log_probs"
-    return _loss(where, log_probs, labels, data_lengths, label_lengths, blank_index, False)
+    data = _widened(where, log_probs, out_dtype)
+    return _loss(where, data, labels, data_lengths, label_lengths, blank_index, False)
+
+
+def _widened(where: str, data: Any, out_dtype: Any) -> Any:
+    """The data in the losses' dtype.
+
+    Raises:
+        ConfigError: the dtype is no float that holds those of the data.
+    """
+    if out_dtype is None:
+        return data
+    data = as_array(where, "data", data)
+    try:
+        name = jnp.dtype(out_dtype).name
+    except TypeError:
+        name = repr(out_dtype)
+    if name != data.dtype.name and name != "float32":
+        raise ConfigError(
+            f"[{where}] needs out_dtype to be float32 or that of the data; got {name} for "
+            f"{data.dtype.name} {list(data.shape)}. Convert the losses."
+        )
+    return data.astype(name)
 
 
 def _loss(

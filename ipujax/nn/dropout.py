@@ -12,7 +12,7 @@ from jax import lax
 from ipujax.arguments import floats, real_number, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-from ipujax.ops.seeds import words_of
+from ipujax.ops.seeds import seed_words
 
 
 def _plain(
@@ -56,7 +56,7 @@ DROPOUT: Op = Op(
 
 
 def dropout(
-    x: Any, seed: Any, *, rate: float = 0.5, noise_shape: Sequence[int] | None = None
+    x: Any, seed: Any = None, *, rate: float = 0.5, noise_shape: Sequence[int] | None = None
 ) -> jax.Array:
     """Each element of x is 0 with probability `rate`, else x / (1 - rate).
 
@@ -68,7 +68,8 @@ def dropout(
 
     Args:
         x: of a float dtype.
-        seed: a key of `jax.random`, an integer or two of them.
+        seed: a key of `jax.random`, an integer or two of them; None: the next one of
+            `ipu.reset_seed`, in each run another one.
         rate: at least 0, less than 1.
         noise_shape: the shape of the mask, which broadcasts to that of x: a size is that of x, or 1
             where all elements along the dimension share a decision. None: the shape of x.
@@ -87,9 +88,10 @@ def dropout(
     """
     x = floats("nn.dropout", "x", x)
     shape = _check(x, rate, noise_shape)
-    words = words_of("nn.dropout", "seed", seed)
+    words = None if seed is None else seed_words("nn.dropout", seed)
     if rate == 0 or x.size == 0:
         return x
+    words = seed_words("nn.dropout", None) if words is None else words
     made: jax.Array = DROPOUT(x, words, rate=float(rate), noise_shape=shape)
     return made
 

@@ -261,17 +261,18 @@ def layer_norm(
     gamma: Parameter = None,
     beta: Parameter = None,
     *,
-    axis: int | Sequence[int] = -1,
+    axis: int | Sequence[int] | None = -1,
     epsilon: float = 1e-6,
     use_stable_statistics: bool | None = None,
 ) -> jax.Array:
-    """Normalises over some dimensions: (x - mean) / deviation * gamma + beta.
+    """Normalises over the last dimension, or over others: (x - mean) / deviation * gamma + beta.
 
     Args:
-        x: of a float dtype.
-        gamma: with the sizes of x along `axis`; None: ones.
+        x: of a float dtype, in any shape; [batch, ..., C] where `axis` is None.
+        gamma: with the sizes of x along `axis`; [C] where that is None; None: ones.
         beta: as gamma; None: zeros.
-        axis: the dimensions over which means are taken, in float32.
+        axis: the dimensions over which means are taken, in float32; None: all but the first, as
+            in Graphcore's TensorFlow and in `group_norm` with one group.
         epsilon: added to the variance.
         use_stable_statistics: as for `group_norm`.
     Returns:
@@ -282,10 +283,23 @@ def layer_norm(
     Source: `popnn::ln` of PopLibs; `normalization_ops.layer_norm` of Graphcore's TensorFlow.
 
     Example:
-        >>> print(ipu.nn.layer_norm(jnp.array([[1.0, 2.0, 3.0]])).round(2))
-        [[-1.22  0.    1.22]]
+        >>> x = jnp.array([[[1.0, 2.0], [3.0, 4.0]]])
+        >>> print(ipu.nn.layer_norm(x).round(2))
+        [[[-1.  1.]
+          [-1.  1.]]]
+        >>> print(ipu.nn.layer_norm(x, axis=None).round(2))
+        [[[-1.34 -0.45]
+          [ 0.45  1.34]]]
     """
     x = _checked("layer_norm", x, epsilon)
+    if axis is None:
+        if x.ndim < 2:
+            raise ConfigError(
+                "[nn.layer_norm] needs x with a batch and channels for axis=None; got shape "
+                f"{x.shape}. Pass axis=-1 to normalise over the last dimension."
+            )
+        how = _How(1, epsilon, True, use_stable_statistics)
+        return _grouped("layer_norm", x, x.ndim - 1, (gamma, beta), how)
     is_sequence = isinstance(axis, list | tuple) or np.ndim(axis)
     given: tuple[Any, ...] = tuple(axis) if is_sequence else (axis,)  # type: ignore[arg-type]
     axes = [_axis("layer_norm", x, each, "axis") for each in given]

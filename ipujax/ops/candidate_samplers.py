@@ -24,7 +24,7 @@ from ipujax.arguments import (
     whole_number,
 )
 from ipujax.errors import ConfigError
-from ipujax.ops.seeds import words_of
+from ipujax.ops.seeds import seed_words
 
 
 class Candidates(NamedTuple):
@@ -49,7 +49,7 @@ def log_uniform_candidate_sampler(
     For classes that are numbered by decreasing frequency.
 
     Args:
-        key: a key of JAX, an integer or two of them.
+        key: a key of JAX, an integer or two of them; None: the next seed of `ipu.reset_seed`.
         true_classes: [...] integers from 0 to range_max - 1; they do not change what is drawn.
             Others that only run time knows count as the nearest class.
         num_sampled: classes to draw.
@@ -240,7 +240,7 @@ def _sampled(
     probability: _Probability,
 ) -> Candidates:
     classes = classes_of(where, "true_classes", true_classes, num_classes)
-    words = words_of(f"ipu.ops.{where}", "key", key)
+    words = seed_words(f"ipu.ops.{where}", key, "key")
     key = jax.random.wrap_key_data(words, impl="threefry2x32")
     if unique:
         sampled, tries = _unique(key, num_sampled, num_classes, draw)

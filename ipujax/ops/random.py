@@ -245,4 +245,4 @@ def _drawn(
         return jnp.zeros(shape, dtype)
     numbers = {name: float(value) for name, value in values.items()}
     draw = partial(op, shape=shape, dtype=dtype, **numbers)
-    return draw(seed_words(where, seed))
+    return draw(seed_words(f"ipu.ops.{where}", seed))

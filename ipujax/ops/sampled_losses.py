@@ -16,7 +16,7 @@ from ipujax.ops.candidate_samplers import (
     log_uniform_candidate_sampler,
 )
 from ipujax.ops.embedding_lookup import embedding_lookup
-from ipujax.ops.seeds import words_of
+from ipujax.ops.seeds import seed_words
 
 
 class _Logits(NamedTuple):
@@ -52,13 +52,14 @@ def nce_loss(
         num_true: true classes of one example.
         sampled_values: from a sampler, such as `ipu.ops.uniform_candidate_sampler`; None: those of
             `log_uniform_candidate_sampler` with `seed`, unique.
-        seed: a key of JAX, an integer or two of them; needed if there are no sampled_values.
+        seed: a key of JAX, an integer or two of them, for each step another one; None: the next one
+            of `ipu.reset_seed`.
         remove_accidental_hits: whether drawn classes that are true ones of an example do not count
             for it.
     Returns:
         float32 [batch], the loss of each example. Differentiable in weights, biases and inputs.
     Raises:
-        ConfigError: other shapes or dtypes, or neither sampled_values nor a seed.
+        ConfigError: other shapes or dtypes.
 
     Source: `nn_ops.nce_loss` of Graphcore's TensorFlow; Gutmann and Hyvarinen, 2010.
 
@@ -125,13 +126,8 @@ def sampled_softmax_loss(
 def _drawn(
     where: str, labels: jax.Array, num_sampled: Any, num_classes: Any, given: Any, seed: Any
 ) -> Candidates:
-    if given is None and seed is None:
-        raise ConfigError(
-            f"[ipu.ops.{where}] needs sampled_values or a seed; got neither. Pass "
-            "seed=jax.random.key(0), another one for each step."
-        )
     if given is None:
-        words = words_of(f"ipu.ops.{where}", "seed", seed)
+        words = seed_words(f"ipu.ops.{where}", seed)
         return log_uniform_candidate_sampler(words, labels, num_sampled, True, num_classes)
     found = arrays(f"ipu.ops.{where}", "sampled_values", Candidates, given)
     shapes = (found.sampled.shape, found.true_expected_count.shape)

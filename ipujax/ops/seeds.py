@@ -45,7 +45,7 @@ _GENERATOR = _Generator()
 
 
 def reset_seed(seed: int, identical_replicas: bool = False) -> None:
-    """Sets the seed of stochastic rounding and of the random operations of `ipu.ops` without one.
+    """Sets the seed of stochastic rounding and of the random operations that are given none.
 
     After it, a process that makes the same calls gets the same numbers, and rounds in the same way.
     Operations of programs that run already, or were dispatched before, may have drawn from the old
@@ -80,7 +80,7 @@ def reset_seed(seed: int, identical_replicas: bool = False) -> None:
     _poplar.reset_seed(int(seed), identical_replicas)
 
 
-def seed_words(where: str, seed: Any) -> jax.Array:
+def seed_words(where: str, seed: Any, what: str = "seed") -> jax.Array:
     """Two uint32 from a key of JAX, an integer or two integers; the next ones of `reset_seed`."""
     if seed is None:
         # Imported here, because JAX imports this package while it looks for plugins.
@@ -90,7 +90,7 @@ def seed_words(where: str, seed: Any) -> jax.Array:
             _GENERATOR.next, jax.ShapeDtypeStruct((2,), jnp.uint32), _replica()
         )
         return words
-    return words_of(f"ipu.ops.{where}", "seed", seed)
+    return words_of(where, what, seed)
 
 
 def words_of(where: str, what: str, seed: Any) -> jax.Array:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.reporting.drawing import COLOURS, PALETTE, plot, template
+from ipujax.reporting.drawing import COLOURS, PALETTE, legend_beside, plot, template
 from ipujax.reporting.model import KINDS, LivePoint, Report
 from ipujax.reporting.timeline import LARGEST_SYSTEM, blocks
 
 POINTS = 2000  #: of a curve
 LARGEST_CHOICE = 16  #: IPUs whose tiles are in a page
+#: Bokeh fills in fields in a tooltip's values, not in its labels.
+TILE_TIPS = [("tile", "@tile"), ("category", "$name"), ("bytes", "@$name{0,0}")]
 
 
 def timeline(report: Report) -> Any:
@@ -56,10 +58,10 @@ def timeline(report: Report) -> Any:
                 legend_label=kind,
             )
         )
-    tips = [("", "@label"), ("@kind", "from @left{0,0} to @right{0,0}")]
+    tips = [("step", "@label"), ("kind", "@kind"), ("cycles", "@left{0,0} to @right{0,0}")]
     chart.add_tools(HoverTool(tooltips=tips, renderers=drawn))
     chart.yaxis.ticker = list(range(ipus))
-    chart.add_layout(chart.legend[0], "right")
+    legend_beside(chart)
     chart.x_range.bounds = (0, max(report.cycles, 1))
     return chart
 
@@ -99,8 +101,8 @@ def tiles(report: Report) -> Any:
             line_dash="dashed",
         )
     )
-    chart.add_tools(HoverTool(tooltips=[("tile", "@tile"), ("$name", "@{$name}{0,0} bytes")]))
-    chart.add_layout(chart.legend[0], "right")
+    chart.add_tools(HoverTool(tooltips=TILE_TIPS))
+    legend_beside(chart)
     chart.y_range.start = 0
     if len(shown) == 1:
         return column(chart)
@@ -164,9 +166,13 @@ def liveness(report: Report) -> Any:
             legend_label="fullest tile is fullest",
             name="peak",
         )
-    tips = [("", "@label"), ("live on all tiles", "@live{0,0}"), ("fullest tile", "@fullest{0,0}")]
+    tips = [
+        ("step", "@label"),
+        ("live on all tiles", "@live{0,0} bytes"),
+        ("fullest tile", "@fullest{0,0} bytes"),
+    ]
     chart.add_tools(HoverTool(tooltips=tips, renderers=[line], mode="vline"))
-    chart.add_layout(chart.legend[0], "right")
+    legend_beside(chart)
     chart.y_range.start = 0
     return chart
 

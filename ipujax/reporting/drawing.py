@@ -13,6 +13,7 @@ from ipujax.reporting.model import Report
 from ipujax.reporting.summary import notes
 
 WIDTH = 1200  #: pixels
+LEGEND_ROW = 24  #: pixels of one legend entry with its spacing
 #: Colours that people with colour blindness can tell apart (Okabe and Ito), by kind of time.
 COLOURS = {
     "compute": "#0072b2",
@@ -121,4 +122,20 @@ def plot(title: str, height: int, x_label: str, y_label: str, **options: Any) ->
         **options,
     )
     made.toolbar.logo = None
+    whole_numbers(made.axis)
     return made
+
+
+def whole_numbers(axes: Any) -> None:
+    """Writes the numbers of axes as 20,000, not as 2.000e+4."""
+    from bokeh.models import NumeralTickFormatter
+
+    for axis in axes:
+        axis.formatter = NumeralTickFormatter(format="0,0")
+
+
+def legend_beside(chart: Any) -> None:
+    """Moves the legend to the right of a chart, which becomes high enough for it."""
+    legend = chart.legend[0]
+    chart.add_layout(legend, "right")
+    chart.height = max(chart.height, LEGEND_ROW * len(legend.items) + 60)

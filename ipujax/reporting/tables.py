@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ipujax.reporting.drawing import COLOURS, WIDTH, template
+from ipujax.reporting.drawing import COLOURS, WIDTH, template, whole_numbers
 from ipujax.reporting.model import ALWAYS_LIVE, GROUPINGS, KINDS, Report, Tensor
 from ipujax.reporting.summary import as_it_is, shape_of, slower
 
 LISTED = 1000  #: rows of a table
 DRAWN = 15  #: rows that have a bar
+BAR_TIPS = [("name", "@name"), ("kind", "$name"), ("cycles", "@$name{0,0}")]
 
 #: Text of which a pointer shows all.
 _WHOLE = '<span title="<%- value %>"><%- value %></span>'
@@ -113,6 +114,7 @@ def _bars(source: Any) -> Any:
         y_range=list(reversed(source.data["label"])),
         width=WIDTH,
         height=330,
+        name="bars",
         x_axis_label="cycles",
         tools="xpan,xwheel_zoom,reset,save",
     )
@@ -125,7 +127,8 @@ def _bars(source: Any) -> Any:
         color=[COLOURS[kind] for kind in KINDS],
         legend_label=list(KINDS),
     )
-    made.add_tools(HoverTool(tooltips=[("", "@name"), ("$name", "@$name{0,0} cycles")]))
+    made.add_tools(HoverTool(tooltips=BAR_TIPS))
+    whole_numbers(made.xaxis)
     made.legend.location = "bottom_right"
     return made
 
@@ -222,15 +225,15 @@ def remedy_table(report: Report) -> Any:
     shown = (before, *report.remedies)
     table: Table = {
         "text": [each.text for each in shown],
-        "fits": ["fits" if each.fits else "" for each in shown],
+        "fits": ["fits" if each.fits else "does not fit" for each in shown],
         "bytes": [each.fullest_tile_bytes for each in shown],
         "cycles": [each.cycles for each in shown],
         "slower": [slower(before, each) for each in shown],
         "results": ["the same" if each.keeps_results else "change" for each in shown],
     }
     columns = [
-        ("text", "change", "long", 620),
-        ("fits", "verdict", "text", 70),
+        ("text", "change", "long", 590),
+        ("fits", "verdict", "text", 100),
         ("bytes", "bytes of the fullest tile", "number", 160),
         ("cycles", "cycles", "number", 120),
         ("slower", "more time", "percent", 90),

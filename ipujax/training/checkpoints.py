@@ -13,9 +13,12 @@ import numpy as np
 
 from ipujax import array_files
 from ipujax.errors import ArrayFileError, ConfigError, check_choice
+from ipujax.logs import logger_of
 from ipujax.training.hooks import Hook
 from ipujax.training.run import Run
 from ipujax.training.states import from_host, to_host
+
+logger = logger_of("api")
 
 _NAME = re.compile(r"step-(\d{9})\.ipuarrays")
 _KEY, _STATE = "key", "state:"
@@ -90,11 +93,10 @@ class Checkpoint(Hook):
             (run.key,) = from_host({_KEY: arrays[_KEY]}, [run.key], [_KEY])
         try:
             run.resume(meta["progress"])
-            for hook, memory in zip(_others(run), meta["hooks"], strict=True):
-                hook.remember(memory)
+            _remember(_others(run), meta)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArrayFileError(
-                "[checkpoint] needs a training with the same hooks as the one that was saved; got "
+                "[checkpoint] needs hooks that read what was kept of the hooks of their names; got "
                 f"{type(error).__name__}: {error}. Pass them, or use another folder."
             ) from error
         self._saved = run.step
@@ -112,13 +114,35 @@ class Checkpoint(Hook):
         arrays = dict(zip(names, to_host(run.arrays), strict=True))
         if run.key is not None:
             (arrays[_KEY],) = to_host([run.key])
-        memories = [hook.memory() for hook in _others(run)]
-        self._store.save(run.step, arrays, {"progress": run.progress(), "hooks": memories})
+        memories: dict[str, list[Any]] = {}
+        for hook in _others(run):
+            memories.setdefault(type(hook).__qualname__, []).append(hook.memory())
+        self._store.save(run.step, arrays, {"progress": run.progress(), "memories": memories})
         self._saved = run.step
 
 
 def _others(run: Run) -> Sequence[Hook]:
     return [hook for hook in run.loop.hooks if not isinstance(hook, Checkpoint)]
+
+
+def _remember(hooks: Sequence[Hook], meta: Any) -> None:
+    """Gives hooks what was kept of them: the first of a class that of the first, and so on.
+
+    Hooks that were added begin anew; what was kept of hooks that are gone is left out.
+    """
+    if "hooks" in meta:  # of files before memories had names
+        for hook, memory in zip(hooks, meta["hooks"], strict=True):
+            hook.remember(memory)
+        return
+    held = {name: list(memories) for name, memories in meta["memories"].items()}
+    for hook in hooks:
+        name = type(hook).__qualname__
+        if held.get(name):
+            hook.remember(held[name].pop(0))
+        else:
+            logger.info("[checkpoint] has nothing of the hook %s, which begins anew.", name)
+    for name in (name for name, memories in held.items() if any(memories)):
+        logger.info("[checkpoint] has the memory of a hook %s, which this training lacks.", name)
 
 
 class _Files:

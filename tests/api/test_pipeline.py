@@ -322,7 +322,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: pipelined()(WEIGHTS[:2], BATCH), ipu.PipelineError, "each of the 3 stages"),
     (lambda: pipelined(micro_batches=3)(WEIGHTS, BATCH), ipu.PipelineError, r"Reshape .* \(3,"),
     (
-        lambda: ipu.pipeline(lambda w, x: x, micro_batches=4, reduction="sum")(1, jnp.arange(4)),
+        lambda: ipu.pipeline(lambda w, x: x, micro_batches=4, reduction="mean")(1, jnp.arange(4)),
         ipu.PipelineError,
         "floating-point",
     ),
@@ -478,3 +478,10 @@ def test_no_sample_of_a_divided_batch_moves_between_devices():
 def test_batches_that_cannot_be_divided(batch: jax.Array, count: int, needs: str):
     with pytest.raises(ipu.PipelineError, match=rf"\[divide_batch\] needs .*{needs}"):
         ipu.divide_batch(batch, count)
+
+
+def test_whole_numbers_are_summed():
+    """Counts need no floats; means of them do."""
+    x = jnp.arange(12).reshape(4, 3)
+    total = ipu.pipeline(lambda x: (x > 3).sum(), micro_batches=4, in_axes=(0,), outputs="sum")
+    assert (total(x).dtype, int(total(x))) == (jnp.int32, 8)

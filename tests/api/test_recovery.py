@@ -123,6 +123,14 @@ def test_other_exceptions_pass_through():
         raise KeyError("mine")
 
 
+def test_actions_have_poptorchs_names_too():
+    with ipu.testing.inject("ecc"):
+        with pytest.raises(ipu.RecoverableError) as caught, ipu.typed_errors():
+            jax.block_until_ready(jax.jit(jnp.tanh)(1.0))
+        ipu.reset_device(caught.value.recovery_action.upper())
+    jax.block_until_ready(jax.jit(jnp.tanh)(1.0))
+
+
 def test_what_is_refused():
     with pytest.raises(ipu.ConfigError, match="needs one of ipu_reset"):
         ipu.reset_device("reboot")

@@ -42,6 +42,23 @@ def test_doctor_reports_a_bad_environment_and_fails(run_python):
     assert "JAX_IPU_DEVICE_COUNT needs a whole number from 1 to 1024; got 'none'" in run.stdout
 
 
+def test_doctor_says_that_another_platform_is_the_default(run_python):
+    run = run_python("-m", "ipujax", "doctor", env={"JAX_PLATFORM_NAME": "cpu"})
+    assert "ok    default      cpu, not ipu: unset JAX_PLATFORM_NAME" in run.stdout
+
+
+def test_the_first_compilation_says_that_a_library_chose_another_platform(run_python):
+    code = (
+        "import jax, jax.numpy as jnp\n"
+        "jax.config.update('jax_platform_name', {!r})\n"
+        "for n in (2, 3): jax.jit(jnp.tanh)(jnp.ones(n))\n"
+    )
+    run = run_python("-c", code.format("cpu"))
+    assert run.stderr.count("programs compile for cpu, not IPUs") == 1, run.stderr
+    run = run_python("-c", code.format("ipu"))
+    assert "programs compile for" not in run.stderr
+
+
 def test_doctor_prints_json(run_python):
     run = run_python("-m", "ipujax", "doctor", "--json")
     assert run.returncode == 0, run.stderr

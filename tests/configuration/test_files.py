@@ -46,6 +46,16 @@ def test_every_option_round_trips_through_json():
     assert IPUConfig.from_json(config.to_json()) == config
 
 
+@pytest.mark.parametrize(
+    ("version", "machine"),
+    [("ipu1", "gc2"), ("ipu2", "gc200"), ("ipu21", "c600"), ("1", "gc2"), ("", "gc200")],
+)
+@pytest.mark.parametrize("name", ["ipu_model.version", "device_connection.version"])
+def test_versions_of_ipus(name: str, version: str, machine: str):
+    config = IPUConfig.from_json(json.dumps({name: version}))
+    assert config.machine.machine == machine
+
+
 def test_toml(tmp_path: Path):
     text = (
         'schedule = "program"\n[products]\npartials_type = "half"\n[devices]\nnum_ipus = [2, 2]\n'
@@ -92,10 +102,17 @@ TensorLocations.setOptimizerLocation(
 
 
 def test_poparts_options_by_their_names(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    text = '_Popart.set("outlineThreshold", 10.0)\n_Popart.set("saveInitializersToFile", "a")\n'
+    text = (
+        '_Popart.set("outlineThreshold", 10.0)\n_Popart.set("saveInitializersToFile", "a")\n'
+        '_Popart.set("engineOptions", {"debug.outOfMemory": "true"})\n'
+        "Distributed.configureProcessId(1, 2)\n"
+    )
     assert changes(written(tmp_path, "a.conf", text)) == {
         "outline": "auto",
         "outline_threshold": 10,
+        "engine_options": '{"debug.outOfMemory": "true"}',
+        "process_index": 1,
+        "process_count": 2,
     }
     assert "saveInitializersToFile has no effect: weights are arguments" in caplog.text
 
@@ -155,7 +172,7 @@ def test_the_tables_of_their_names_lead_to_options():
         ("a.json", '{"x64": "maybe"}', "x64 needs one of emulate, demote, error; got 'maybe'"),
         ("a.json", '{"scheduling": {"algorithm": "FASTEST"}}', "one of choosebest, postorder"),
         ("a.json", '{"matmul_proportion": [0.1, 0.2]}', "one number for all IPUs"),
-        ("a.json", '{"ipu_model": {"version": "ipu1"}}', "one of ipu2, ipu21"),
+        ("a.json", '{"ipu_model": {"version": "ipu3"}}', "one of ipu1, ipu2"),
         ("a.toml", "x64 = ", "needs TOML"),
         ("a.conf", "import os", "needs one command with constants"),
         ("a.conf", "replicationFactor(1 + 1)", "needs one command with constants"),

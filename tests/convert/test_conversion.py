@@ -121,6 +121,33 @@ def test_arguments_keep_their_names():
     assert argument_names(converted({}, program)) == ["params['kernel']", "x"]
 
 
+def test_arguments_keep_their_names_beside_unused_ones():
+    from ipujax.api.exported import argument_names
+
+    def apply(params, unused, x):
+        return x @ params["kernel"]
+
+    params = {"bias": jnp.ones(3), "kernel": jnp.ones((4, 3))}
+    args = (params, jnp.ones(2), jnp.ones((2, 4)))
+    program = jax.export.export(jax.jit(apply))(*args)
+    names = ["params['bias']", "params['kernel']", "1", "x"]
+    assert argument_names(program) == names
+    made = converted({}, program)
+    assert argument_names(made) == names
+    assert argument_names(converted({}, made)) == names
+    np.testing.assert_array_equal(made.call(*args), apply(*args))
+
+
+@pytest.mark.parametrize("taken", ["argument_0", "_argument_0"])
+def test_names_of_unused_arguments_do_not_clash(taken):
+    from ipujax.api.exported import argument_names
+
+    scope: dict = {}
+    exec(f"def apply(unused, {taken}): return {taken} + 1", scope)
+    program = jax.export.export(jax.jit(scope["apply"]))(jnp.ones(2), jnp.ones(3))
+    assert argument_names(converted({}, program)) == ["0", taken]
+
+
 def test_names_without_a_match_are_noted():
     settings = {"precision_mode": "FP16", "precision_conversion_excluded_nodes": ["nothing"]}
     notes = Conversion(exported(), settings_of(settings)).notes

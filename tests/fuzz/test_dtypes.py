@@ -17,6 +17,7 @@ from ipujax.compiler.rules.registry import CUSTOM_CALLS
 from ipujax.element_types import ELEMENT_TYPES, ElementType
 from ipujax.errors import InternalError
 from tests.fuzz import chunks, dtypes
+from tests.fuzz.__main__ import main
 from tests.fuzz.library.case import Draw
 from tests.fuzz.library.generators import GENERATORS
 
@@ -108,6 +109,19 @@ def test_bugs_of_the_compiler_are_failures_of_every_kind(
         outcome = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert outcome["differences"] == [refused["ipu"]]
         assert outcome["bugs"] == 1
+
+
+def test_refusals_of_ipujax_are_counted_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [{}, {"cpu": "a"}, {"ipu": "b"}, {"composition": "c", "oracle": "d"}, {"pipeline": "e"}]
+    made = [{"seed": i, "differences": [], "refused": each} for i, each in enumerate(found)]
+    monkeypatch.setattr(chunks.Log, "outcomes", lambda log, part: made)
+    monkeypatch.setattr("sys.argv", ["fuzz", "--count", str(len(made)), "--jobs", "1"])
+    assert main() == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "ipujax with a stated reason: 3; " in line
+    assert "wrong there alone: 1; " in line
 
 
 def test_a_bug_ends_a_test_of_this_folder(no_bugs: list[InternalError]) -> None:

@@ -24,6 +24,18 @@ def test_a_target_that_nobody_registered():
     assert "(at test_foreign_calls.py:" in text
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_the_reason_is_the_same_for_64_bits(dtype: type):
+    """Another option of 64-bit types would not help."""
+    with jax.enable_x64(True):
+        x = jax.device_put(X.astype(dtype), jax.devices("ipu")[0])
+        call = jax.ffi.ffi_call("a_misspelt_name", jax.ShapeDtypeStruct(x.shape, x.dtype))
+        with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+            jax.jit(lambda x: call(x))(x)
+    assert "no target 'a_misspelt_name' is registered for any platform" in str(caught.value)
+    assert "demote" not in str(caught.value)
+
+
 @pytest.mark.parametrize("platform", ["ipu", "cuda"])
 def test_a_target_that_is_registered(platform: str):
     name = f"registered_for_{platform}"

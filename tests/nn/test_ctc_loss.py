@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 
+import ipujax as ipu
 from ipujax.nn import ctc_loss, ctc_loss_with_log_probs
 
 CPU = jax.devices("cpu")[0]
@@ -258,3 +259,19 @@ def test_traced_labels_that_are_blanks_have_an_infinite_loss() -> None:
     found = jax.jit(ctc_loss)(np.zeros((3, 2, 3), np.float32), np.array([[0], [1]]))
     assert np.isinf(found[0])
     assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("name", ["ctc_loss", "ctc_loss_with_log_probs"])
+def test_out_dtype(name: str):
+    loss = getattr(ipu.nn, name)
+    logits = np.random.default_rng(2).normal(size=(40, 2, 5)).astype(np.float16)
+    labels = np.array([[1, 2, 3], [4, 4, 1]])
+    made = loss(logits, labels, out_dtype="float32")
+    np.testing.assert_array_equal(made, loss(logits.astype(np.float32), labels))
+    assert made.dtype == jnp.float32
+    assert (made != loss(logits, labels)).any()
+    gradient = jax.grad(lambda x: loss(x, labels, out_dtype=jnp.float32).sum())(jnp.asarray(logits))
+    assert gradient.dtype == jnp.float16
+    for data, dtype in ((logits.astype(np.float32), "float16"), (logits, "int32"), (logits, "x")):
+        with pytest.raises(ipu.ConfigError, match="needs out_dtype to be float32 or that of the"):
+            loss(data, labels, out_dtype=dtype)

@@ -55,6 +55,19 @@ def test_derivatives_make_the_mask_again(platform: str) -> None:
     np.testing.assert_allclose(second(X), 6 * y * mask**2, rtol=1e-5)
 
 
+def test_without_a_seed_each_run_has_a_mask_of_its_own(platform: str) -> None:
+    """The gradient of a run has that run's mask; `reset_seed` begins again."""
+    run = jax.jit(jax.value_and_grad(lambda x: jnp.sum(dropped(x, None)), has_aux=False))
+    ipu.reset_seed(5)
+    first, second = (np.asarray(run(X)[1]) for _ in range(2))
+    assert ((first != 0) != (second != 0)).mean() > 0.2
+    ipu.reset_seed(5)
+    total, gradient = run(X)
+    np.testing.assert_array_equal(gradient, first)
+    np.testing.assert_allclose(total, (X * first).sum(), rtol=1e-5)
+    assert "callback" not in str(jax.make_jaxpr(lambda x: dropped(x, None, rate=0.0))(X))
+
+
 def test_nothing_but_the_seed_is_kept() -> None:
     _, transpose = jax.vjp(dropped, jnp.asarray(X))
     assert max(leaf.size for leaf in jax.tree.leaves(transpose)) <= 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -54,6 +55,9 @@ def test_instance_norm_and_layer_norm() -> None:
     x = normal(3, 4, 6)
     y = jax.jit(ipu.nn.instance_norm)(x, GAMMA, BETA)
     wanted = oracles.group_norm(x, GAMMA, BETA, 6, -1, True, 1e-6)
+    oracles.assert_close(y, wanted, rtol=4e-6, atol=4e-6)
+    y = jax.jit(partial(ipu.nn.layer_norm, axis=None))(x, GAMMA, BETA)
+    wanted = oracles.group_norm(x, GAMMA, BETA, 1, -1, True, 1e-6)
     oracles.assert_close(y, wanted, rtol=4e-6, atol=4e-6)
     y = jax.jit(lambda x: ipu.nn.layer_norm(x, axis=(0, 2)))(x)
     centred = x - x.astype(np.float64).mean((0, 2), keepdims=True)
@@ -175,6 +179,7 @@ def test_edges() -> None:
         (lambda x: ipu.nn.group_norm(x, channels_axis=0), "got channels_axis=0"),
         (lambda x: ipu.nn.layer_norm(x, axis=3), "got axis=3"),
         (lambda x: ipu.nn.layer_norm(x, axis=(1, 1)), r"got axis=\(1, 1\)"),
+        (lambda x: ipu.nn.layer_norm(x[0, 0], axis=None), r"got shape \(6,\). Pass axis=-1"),
         (lambda x: ipu.nn.layer_norm(x, epsilon=0.0), "got epsilon=0.0"),
         (lambda x: ipu.nn.layer_norm(x, GAMMA[:2]), r"gamma of shape \(6,\); got \(2,\)"),
         (lambda x: ipu.nn.layer_norm(x.astype(int)), "a float dtype; got int"),

@@ -112,11 +112,6 @@ REFUSED: dict[str, Refusal] = {
         "needs channel_offsets [3]",
         "[2]",
     ),
-    "nce-none": (
-        lambda: ops.nce_loss(W, B, L, EXAMPLES, 2, 6),
-        "needs sampled_values or a seed",
-        "neither",
-    ),
     "nce-labels-f": (
         lambda: ops.nce_loss(W, B, L * 1.0, EXAMPLES, 2, 6, seed=0),
         "needs labels of an integer dtype",

@@ -93,6 +93,17 @@ def test_tables_in_parts_and_seeds():
     np.testing.assert_array_equal(ops.nce_loss(WEIGHTS, *arguments, found), whole)
 
 
+@pytest.mark.parametrize("name", ["nce_loss", "sampled_softmax_loss"])
+def test_without_a_seed_each_run_draws_others(name: str):
+    loss = jax.jit(getattr(ops, name), static_argnums=(4, 5, 6))
+    arguments = (WEIGHTS, BIASES, LABELS, INPUTS, SAMPLED, CLASSES, TRUE)
+    ipu.reset_seed(8)
+    first = [np.asarray(loss(*arguments)) for _ in range(4)]
+    assert any((each != first[0]).any() for each in first)
+    ipu.reset_seed(8)
+    np.testing.assert_array_equal(loss(*arguments), first[0])
+
+
 def test_training_with_a_sampled_softmax():
     """The full softmax finds the classes after training with four of sixty-four sampled."""
     classes, dim = 64, 16
@@ -117,7 +128,6 @@ def test_training_with_a_sampled_softmax():
 
 
 REFUSED = [
-    (lambda w, b, y, x: ops.nce_loss(w, b, y, x, 3, CLASSES, TRUE), "needs sampled_values or a"),
     (lambda w, b, y, x: ops.nce_loss(w, b, y, x, 3, CLASSES, TRUE, FOUND), "of 3 classes, with"),
     (lambda w, b, y, x: ops.nce_loss(w, b, y, x, 3, 12, TRUE, seed=0), r"got weights \[11, 4\]"),
     (lambda w, b, y, x: ops.nce_loss(w, b, y, x, 3, CLASSES, 1, seed=0), r"got labels \[5, 2\]"),

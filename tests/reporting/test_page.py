@@ -113,6 +113,77 @@ def test_the_wheel_zooms(page: Page, chart: str):
     assert page.problems == []
 
 
+TOOLTIPS = """(() => {
+  const texts = [];
+  const visit = (root) => {
+    for (const node of root.querySelectorAll('*')) {
+      if (!node.shadowRoot) continue;
+      const content = node.shadowRoot.querySelector('.bk-tooltip-content');
+      if (content && node.getBoundingClientRect().width) texts.push(content.innerText);
+      visit(node.shadowRoot);
+    }
+  };
+  visit(document);
+  return texts;
+})()"""
+
+
+def hovered(page: Page, chart: str) -> set[str]:
+    """The texts of all tooltips that a pointer meets on a grid over a chart."""
+    x, y, width, height = page.evaluate(
+        f"(() => {{ const view = Bokeh.index.find_one_by_id({MODEL}('{chart}').id);"
+        "view.el.scrollIntoView({block: 'center'}); const b = view.el.getBoundingClientRect();"
+        "return [b.x, b.y, b.width, b.height]; })()"
+    )
+    texts: set[str] = set()
+    for i in range(1, 10):
+        for j in range(1, 8):
+            place = {"x": x + width * i / 10, "y": y + height * j / 8}
+            page.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+            texts.update(page.evaluate(TOOLTIPS))
+    return texts
+
+
+CHARTS = {
+    "bars": ("name", "kind", "cycles"),
+    "timeline": ("step", "kind", "cycles"),
+    "tiles": ("tile", "category", "bytes"),
+    "liveness": ("step", "live on all tiles", "bytes"),
+}
+
+
+@browser
+@pytest.mark.parametrize("chart", list(CHARTS))
+def test_the_tooltips_have_their_names_and_numbers(page: Page, chart: str):
+    texts = hovered(page, chart)
+    assert any(all(word in text for word in CHARTS[chart]) for text in texts), texts
+    assert [text for text in texts if "@" in text or "$" in text or "???" in text] == []
+    assert any(character.isdigit() for text in texts for character in text)
+
+
+@browser
+@pytest.mark.parametrize("chart", ["timeline", "tiles", "liveness"])
+def test_the_legend_is_within_its_chart(page: Page, chart: str):
+    legend, height = page.evaluate(
+        f"(() => {{ const model = {MODEL}('{chart}');"
+        "const view = Bokeh.index.find_one_by_id(model.id);"
+        "const legend = model.right.find((each) => each.type === 'Legend');"
+        "const drawn = view.views.find_one_by_id(legend.id);"
+        "return [drawn.bbox.bottom, view.bbox.bottom]; })()"
+    )
+    assert 0 < legend <= height
+
+
+@browser
+@pytest.mark.parametrize("chart", list(CHARTS))
+def test_the_axes_have_whole_numbers(page: Page, chart: str):
+    texts = page.evaluate(
+        f"(() => {{ const axis = {MODEL}('{chart}').below[0];"
+        "return axis.formatter.doFormat([20000, 1e9], {loc: 0}); })()"
+    )
+    assert texts == ["20,000", "1,000,000,000"]
+
+
 @browser
 def test_a_comparison_opens(report: ipu.Report, tmp_path):
     shape = jax.ShapeDtypeStruct((96, 96), jnp.float32)
@@ -121,6 +192,15 @@ def test_a_comparison_opens(report: ipu.Report, tmp_path):
     with opened(CHROMIUM, tmp_path / "both.html") as found:
         assert found.problems == []
         assert found.evaluate("document.querySelectorAll('h1').length") == 2
+
+
+def test_every_tried_change_has_a_verdict(report):
+    from ipujax.reporting.model import Tried
+    from ipujax.reporting.tables import remedy_table
+
+    tried = [Tried("half", 1000, 9.0, fits, True) for fits in (True, False)]
+    table = remedy_table(dataclasses.replace(report, remedies=tuple(tried)))
+    assert list(table.source.data["fits"])[1:] == ["fits", "does not fit"]
 
 
 def test_without_the_library_the_error_says_what_to_install(report, tmp_path, monkeypatch):

@@ -117,12 +117,50 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, first, options
         _loop(tmp_path, 3, **options).train(first, data, steps=3)
 
 
-def test_other_hooks_are_refused(tmp_path: Path):
+def test_hooks_may_be_added_and_removed(tmp_path: Path):
     data = np.ones(9, np.float32)
-    _loop(tmp_path, 3).train(jnp.zeros(3), data, steps=2)
+
+    def train(steps: int, *hooks: ipu.training.Hook) -> ipu.training.Loop:
+        others = [*hooks, ipu.training.Checkpoint(tmp_path, every=1)]
+        loop = ipu.training.Loop(lambda w, b: (w + b, b), steps_per_call=1, hooks=others)
+        loop.train(jnp.zeros(3), data, steps=steps)
+        return loop
+
+    class Count(ipu.training.Hook):
+        calls = 0
+
+        def after_call(self, run: object) -> None:
+            self.calls += 1
+
+        def memory(self) -> int:
+            return self.calls
+
+        def remember(self, memory: int) -> None:
+            self.calls = memory
+
+    class Other(Count):
+        pass
+
+    train(2, first := Count())
+    train(4, other := Other(), again := Count())
+    assert (first.calls, other.calls, again.calls) == (2, 2, 4)
+    train(5, last := Other())
+    assert last.calls == 3
+
+
+def test_a_hook_that_cannot_read_its_memory_is_refused(tmp_path: Path):
+    class Another(ipu.training.Hook):
+        __qualname__ = "EarlyStop"
+
+        def memory(self) -> int:
+            return 7
+
+    data = np.ones(9, np.float32)
+    hooks = [ipu.training.Checkpoint(tmp_path, every=1), Another()]
+    ipu.training.Loop(lambda w, b: (w + b, b), hooks=hooks).train(jnp.zeros(3), data, steps=2)
     hooks = [
         ipu.training.Checkpoint(tmp_path, every=1),
         ipu.training.EarlyStop("loss", patience=2),
     ]
-    with pytest.raises(ipu.ArrayFileError, match="with the same hooks"):
+    with pytest.raises(ipu.ArrayFileError, match="what was kept of the hooks"):
         ipu.training.Loop(lambda w, b: (w + b, b), hooks=hooks).train(jnp.zeros(3), data, steps=3)

@@ -39,6 +39,7 @@ from ipujax.compiler.ir import (
     where,
 )
 from ipujax.compiler.passes.loops import drop_dead
+from ipujax.compiler.rules.custom_call import refusal
 from ipujax.errors import UnsupportedDtypeError, UnsupportedOpError
 from ipujax.jax_compat import CALLBACK_TARGET
 
@@ -287,7 +288,9 @@ def _refuse_single(block: Block) -> None:
         if not op.traits.no_double:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
-            reason = 'it has no float64; ipu_x64="demote" computes it in float32'
+            # What cannot be lowered in any dtype is not refused for its dtype.
+            in_any = refusal(op) if op.name == "custom_call" else None
+            reason = in_any or 'it has no float64; ipu_x64="demote" computes it in float32'
             found.append((op.shown_name, reason, op.source.line))
     if found:
         raise UnsupportedOpError(found)
