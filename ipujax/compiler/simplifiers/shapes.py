@@ -196,14 +196,16 @@ def _dynamic_update_slice(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _optimization_barrier(w: Writer, op: Op) -> list[Value] | None:
-    """Constants pass: what is computed again with them simplifies as it did the first time."""
+    """Constants beside other operands pass, as in recomputation, which then simplifies alike.
+
+    A barrier of constants alone stays: somebody hides them on purpose.
+    """
     late = [value for value in op.operands if value.const is None]
-    if len(late) == len(op.operands):
+    if not late or len(late) == len(op.operands):
         return None
     barrier = Op(op.name, late, op.attrs, op.source)
     passed = iter([barrier.add_result(value.shape, value.dtype) for value in late])
-    if late:
-        w.ops.append(barrier)
+    w.ops.append(barrier)
     return [next(passed) if value.const is None else value for value in op.operands]
 
 
