@@ -11,9 +11,9 @@
 /// tile has a generator, which the seed of a run starts: what is done again rounds in another way.
 namespace popx {
 
-/// Keys of a run of the program, whose seed the host gives with it. Of each one, replica r takes
-/// that of replica `replicas[r]`: those with equal values are to round them alike. On hardware the
-/// seed is the stream "seed", and each replica takes its own.
+/// One key for each element of `replicas`, which follow from the seed that the host gives a run.
+/// Replica r takes the key of replica `replicas[i][r]`: replicas with equal values round alike. On
+/// hardware the seed is the stream "seed", and each replica takes its own.
 std::vector<poplar::Tensor> runKeys(poplar::Graph& graph,
                                     const std::vector<std::vector<unsigned>>& replicas,
                                     poplar::program::Sequence& prog,
@@ -34,8 +34,8 @@ poplar::Tensor startCount(poplar::Graph& graph, poplar::program::Sequence& prog,
 void count(poplar::Graph& graph, const poplar::Tensor& number, poplar::program::Sequence& prog,
            const poplar::DebugContext& debugContext = {});
 
-/// Of steps added from now on: their key, and the stream of what is in no popx::expr::Rounded;
-/// later ones take those behind it.
+/// Sets the key of all steps that are added from now on, and the stream of the first that is in
+/// no popx::expr::Rounded; later ones take the streams after it.
 void setRoundingKey(poplar::Graph& graph, const poplar::Tensor& key, std::int64_t stream);
 
 }  // namespace popx

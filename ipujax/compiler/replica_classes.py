@@ -13,7 +13,7 @@ from typing import Any
 from ipujax import jax_compat
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect
 
-#: Of each replica the first one that has an equal value.
+#: For each replica, the first replica that has an equal value.
 Replicas = tuple[int, ...]
 
 

@@ -25,7 +25,7 @@ struct Rounds : OnDevice {
     poprand::setSeed(graph, input<unsigned>(UNSIGNED_INT, {2}, {low, 7}), 0, prog);
   }
   void round() { made.push_back(popops::cast(graph, x, HALF, prog).expand({0})); }
-  /// Of each rounding, its results.
+  /// The results of each rounding.
   std::vector<Halves> results(int runs = 1) {
     const auto all = read<std::uint16_t>(concat(made), runs);
     std::vector<Halves> parts;
