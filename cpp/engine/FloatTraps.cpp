@@ -11,6 +11,7 @@
 #include "engine/Errors.hpp"
 #include "engine/Half.hpp"
 #include "engine/expr/ExprProgram.hpp"
+#include "engine/kernels/Edges.hpp"
 #include "engine/kernels/Turn.hpp"
 
 namespace ipujax::engine {
@@ -173,7 +174,8 @@ std::unique_ptr<Kernel> withFloatTraps(std::unique_ptr<Kernel> kernel, const Ste
                                        const DebugEntry& debug) {
   const bool computes = !dynamic_cast<const CollectiveKernel*>(kernel.get()) &&
                         !dynamic_cast<const TurnKernel*>(kernel.get()) && !kernel->callsHost() &&
-                        !kernel->usesStreams() && step.kernel != "engine.copy";
+                        !kernel->usesStreams() && step.kernel != "engine.copy" &&
+                        step.kernel != kEdges;
   if (!computes) return kernel;
   return std::make_unique<TrapKernel>(std::move(kernel), step, debug);
 }

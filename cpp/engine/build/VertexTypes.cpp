@@ -10,6 +10,7 @@
 #include "engine/Kernel.hpp"
 #include "engine/Reducer.hpp"
 #include "engine/expr/ExprProgram.hpp"
+#include "engine/kernels/Edges.hpp"
 
 namespace ipujax::engine::build {
 namespace {
@@ -186,7 +187,8 @@ std::vector<VertexType> reductionTypes(const StepDesc& step, double syncs) {
 std::vector<VertexType> vertexTypes(const StepDesc& step, double syncs) {
   if (step.cost.compute_cycles <= 0 || step.operands.empty()) return {};
   if (step.kernel == "engine.vertices") return {};  // the users' own
-  if (step.kernel == "engine.copy") return {{"poplar_rt::DstStridedCopy", written(step)}};
+  if (step.kernel == "engine.copy" || step.kernel == kEdges)
+    return {{"poplar_rt::DstStridedCopy", written(step)}};
   switch (roleOf(step)) {
     case KernelRole::kElementwise:
       return {{elementwiseName(step), written(step)}};

@@ -10,19 +10,20 @@
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletText.hpp"
 #include "engine/codelets/FieldRanks.hpp"
+#include "engine/codelets/GatheredEdges.hpp"
 #include "engine/codelets/VertexCost.hpp"
 #include "engine/codelets/VertexEstimate.hpp"
 #include "engine/codelets/VertexState.hpp"
 #include "engine/codelets/VertexStep.hpp"
 #include "engine/codelets/VertexStore.hpp"
 #include "engine/codelets/WriteConflicts.hpp"
-#include "engine/graph/Emit.hpp"
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/kernels/WorkerSeeds.hpp"
 
 // program::Execute as steps: for each file of codelets (and each way in
 // which its halves round) one "engine.vertices" step that runs all its
-// vertices, with copies around it for edges that are not one run of memory.
+// vertices, with "engine.edges" steps around it that gather the edges
+// that are not one run of memory, and scatter those that are written.
 //
 // Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
 // tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
@@ -71,8 +72,7 @@ class Lowering {
         file_(file),
         library_(store_.rounding(file, half_mode)),
         unit_(store_.unit(file, half_mode)),
-        before_(std::make_shared<ProgramNode>()),
-        after_(std::make_shared<ProgramNode>()),
+        edges_(graph, debug),
         costs_(graph) {
     integers_.push_back(store_.num_steps++);
   }
@@ -100,6 +100,7 @@ class Lowering {
 
   /// `result`: of one BOOL, or null; `is_first` of the steps that write it.
   std::vector<ProgramNodePtr> finish(const ViewPtr& result, bool is_first) {
+    edges_.finish();
     const auto node = makeNode(ProgramKind::kStep, debug_);
     node->step.kernel = "engine.vertices";
     node->step.operands = operands();
@@ -121,10 +122,9 @@ class Lowering {
     node->step.attributes.set(kStateBytes, std::move(state_bytes_));
     if (keeps_) node->step.attributes.set(kKept, std::move(kept_));
     if (library_->counter()) node->step.attributes.set(kReadsCycles, std::int64_t{1});
-    std::vector<ProgramNodePtr> nodes;
-    if (!before_->children.empty()) nodes.push_back(before_);
+    std::vector<ProgramNodePtr> nodes = edges_.gathers();
     nodes.push_back(node);
-    if (!after_->children.empty()) nodes.push_back(after_);
+    for (auto& scatter : edges_.scatters()) nodes.push_back(std::move(scatter));
     return nodes;
   }
 
@@ -288,8 +288,10 @@ class Lowering {
       load.received += moved(v, b, length, field, *vertex.tile);
     });
     if (runs > 1) {
-      variable = copied(tensor, field, *vertex.tile);
-      begin = 0;
+      const GatheredEdges::Place place =
+          edges_.add(tensor, *vertex.tile, field.direction != kIpujaxIn);
+      variable = place.variable;
+      begin = place.begin;
     }
     Operand& operand = operandOf(variable);
     if (field.direction != kIpujaxIn) operand.written = true;
@@ -307,18 +309,6 @@ class Lowering {
           if (on != tile && on != TileMap::kUnmapped) elements += static_cast<double>(to - at);
         });
     return elements * field.element_bytes * directions;
-  }
-
-  std::uint32_t copied(const View& tensor, const IpujaxField& field, unsigned tile) {
-    const std::size_t n = tensor.numElements();
-    const std::uint32_t id =
-        graph_.addVariable(tensor.type, n, linearTileMap(n, {tile}, {n, 1}), debug_);
-    const ViewPtr flat = share(reshapeView(tensor, {n}));
-    const ViewPtr copy = share(wholeVariable(id, tensor.type, {n}));
-    // An output's elements that the vertex leaves alone must keep their values: copied in as well.
-    appendCopy(graph_, *before_, flat, copy, debug_);
-    if (field.direction != kIpujaxIn) appendCopy(graph_, *after_, copy, flat, debug_);
-    return id;
   }
 
   Operand& operandOf(std::uint32_t variable) {
@@ -348,7 +338,7 @@ class Lowering {
   std::size_t file_;
   std::shared_ptr<const CodeletLibrary> library_;
   std::string unit_;
-  std::shared_ptr<ProgramNode> before_, after_;
+  GatheredEdges edges_;
   std::vector<std::string> types_;
   Attributes::Integers integers_;
   Attributes::Integers placed_, state_bytes_;

@@ -253,6 +253,31 @@ TEST(fifos_exchange_whole_buffers_of_their_own) {
   refusesTurn([](Image& i) { i.buffers.push_back(i.buffers.back()); }, "overlaps another");
 }
 
+TEST(runs_of_edges_lie_within_their_operands) {
+  using Integers = engine::Attributes::Integers;
+  // The 16 elements of the first array as two edges, one after the other.
+  const auto gather = [](const Integers& runs, std::int64_t scatters = 0) {
+    Image image = copies();
+    engine::StepDesc& step = image.steps[0];
+    step.kernel = "engine.edges";
+    std::swap(step.operands[0], step.operands[1]);
+    step.attributes.set("runs", runs).set("scatters", scatters);
+    load(image);
+  };
+  gather({1, 8, 0, 8, 1, 0, 8, 8});
+  CHECK_THROWS(gather({1, 8, 0, 8}, 1), "operand 0 to be only read");
+  for (const Integers& runs : std::vector<Integers>{{1, 9, 0, 8},
+                                                    {1, 0, 9, 8},
+                                                    {1, -1, 0, 8},
+                                                    {1, 0, -1, 8},
+                                                    {1, 0, 0, -1},
+                                                    {1, 0, 0, 17},
+                                                    {0, 0, 0, 8},
+                                                    {2, 0, 0, 8},
+                                                    {1, 0, 0}})
+    CHECK_THROWS(gather(runs), "runs within its operands");
+}
+
 /// A kernel that lets pass a step of nothing has not declared what it needs.
 TEST(every_kernel_refuses_a_step_of_nothing) {
   const Image image = copies();
