@@ -13,11 +13,15 @@ struct TraceChannel {
   const std::string name;
 };
 
+/// What a program attaches to a trace point.
+struct Metadata {};
+
 /// An interval of the host's time: the life of an object, or what begin and end enclose.
 class Tracepoint {
  public:
   Tracepoint(const TraceChannel*, const std::string&) {}
   Tracepoint(const TraceChannel*, const char* /*name*/, std::size_t /*length*/) {}
+  Tracepoint(const TraceChannel*, const char* /*name*/, std::size_t /*length*/, const Metadata*) {}
   Tracepoint(const Tracepoint&) = delete;
   Tracepoint& operator=(const Tracepoint&) = delete;
   ~Tracepoint() {}  // NOLINT: not trivial, so that an object that only lives is no unused one

@@ -182,6 +182,8 @@ TEST(names_come_with_the_headers_that_bring_them_in_the_sdk) {
   static const pvti::TraceChannel channel = {"channel"};
   const std::string name = "a name in a longer text";
   const pvti::Tracepoint point(&channel, name.data(), 6);
+  pvti::Metadata metadata;
+  const pvti::Tracepoint described(&channel, name.data(), 6, &metadata);
 }
 
 TEST(the_support_library_goes_by_its_own_name) {
