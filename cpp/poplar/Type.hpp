@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>  // programs written for the SDK get it from here
 #include <ostream>
 #include <string>
 #include <type_traits>
