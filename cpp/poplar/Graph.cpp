@@ -65,8 +65,8 @@ void Graph::setTileMapping(const Tensor& t, unsigned tileNum) {
   }
   forEachRun(*t.view(), [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     auto& map = internal::held(impl_, "Graph").variables[variable].map;
-    map = withRegion(map, static_cast<std::uint64_t>(begin),
-                     static_cast<std::uint64_t>(begin) + length, tiles[tileNum]);
+    setRegion(map, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(begin) + length,
+              tiles[tileNum]);
   });
 }
 

@@ -1,10 +1,61 @@
 #include "engine/graph/TileRegions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace ipujax::engine {
+namespace {
+
+/// The counts of a mapping, once elements [begin, end) are on another tile.
+void moveCounts(TileMap& map, std::uint64_t begin, std::uint64_t end, std::uint32_t tile) {
+  auto& counts = map.per_tile;
+  map.forEachPart(begin, end, [&](std::uint32_t on, std::uint64_t from, std::uint64_t to) {
+    if (on != TileMap::kUnmapped) counts[on] -= static_cast<std::uint32_t>(to - from);
+  });
+  if (counts.size() <= tile) counts.resize(tile + 1);
+  counts[tile] += static_cast<std::uint32_t>(end - begin);
+  while (counts.back() == 0) counts.pop_back();
+  map.tiles_used = map.max_per_tile = 0;
+  std::uint64_t mapped = 0;
+  for (const std::uint64_t count : counts) {
+    map.tiles_used += count != 0;
+    map.max_per_tile = std::max(map.max_per_tile, count);
+    mapped += count;
+  }
+  map.complete = mapped == map.elements;
+}
+
+}  // namespace
+
+void setRegion(TileMapPtr& map, std::uint64_t begin, std::uint64_t end, std::uint32_t tile) {
+  const bool is_whole = begin == 0 && end == map->elements;
+  if (begin == end || is_whole || tile == TileMap::kUnmapped || map.use_count() != 1) {
+    map = withRegion(map, begin, end, tile);
+    return;
+  }
+  auto& own = const_cast<TileMap&>(*map);  // tileMapOf makes them, and nobody looks at this one
+  moveCounts(own, begin, end, tile);
+  auto& regions = own.regions;
+  const std::size_t next = own.behind(end);
+  const std::uint32_t after = next == 0 ? TileMap::kUnmapped : regions[next - 1].tile;
+  const auto first = std::ranges::lower_bound(regions, begin, {}, &TileMap::Region::begin);
+  std::array<TileMap::Region, 2> made;
+  std::size_t num_made = 0;
+  if (first == regions.begin() || std::prev(first)->tile != tile) made[num_made++] = {begin, tile};
+  if (end < own.elements && after != tile) made[num_made++] = {end, after};
+  // `end` itself may begin a region, which `made` has again.
+  const auto last =
+      end < own.elements ? regions.begin() + static_cast<std::ptrdiff_t>(next) : regions.end();
+  const auto kept = std::min<std::size_t>(num_made, static_cast<std::size_t>(last - first));
+  const auto at = std::copy_n(made.begin(), kept, first);
+  if (kept == num_made)
+    regions.erase(at, last);
+  else
+    regions.insert(at, made.begin() + kept, made.begin() + num_made);
+}
 
 TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regions,
                        std::uint64_t end) {
