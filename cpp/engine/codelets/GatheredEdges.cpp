@@ -10,7 +10,8 @@
 
 namespace ipujax::engine {
 
-GatheredEdges::Place GatheredEdges::add(const View& tensor, unsigned tile, bool is_written) {
+GatheredEdges::Place GatheredEdges::add(const View& tensor, unsigned tile,
+                                        const IpujaxField& field) {
   build::needTiles(graph_, tensor, debug_);
   const auto [found, is_new] = by_type_.try_emplace(tensor.type);
   Gathered& gathered = found->second;
@@ -20,8 +21,11 @@ GatheredEdges::Place GatheredEdges::add(const View& tensor, unsigned tile, bool 
   std::int64_t at = begin;
   forEachRun(tensor, [&](std::uint32_t variable, std::int64_t from, std::size_t length) {
     const auto n = static_cast<std::int64_t>(length);
-    gathered.runs.push_back({variable, from, at, n, is_written});
-    count(gathered, gathered.runs.back(), tile);
+    gathered.runs.push_back({variable, from, at, n, field.direction != kIpujaxIn});
+    const std::uint64_t kept = keptBytes(gathered.runs.back(), tile);
+    // What a vertex only writes is copied in for the elements that it leaves alone: no tile does.
+    if (kept > 0 && field.direction != kIpujaxOut) gathered.read[tile] += kept;
+    if (kept > 0 && field.direction != kIpujaxIn) gathered.written[tile] += kept;
     at += n;
   });
   auto& regions = gathered.regions;
@@ -32,21 +36,15 @@ GatheredEdges::Place GatheredEdges::add(const View& tensor, unsigned tile, bool 
   return {gathered.variable, begin};
 }
 
-void GatheredEdges::count(Gathered& gathered, const Run& run, unsigned tile) const {
+std::uint64_t GatheredEdges::keptBytes(const Run& run, unsigned tile) const {
   const Variable& variable = graph_.variables[run.variable];
-  const std::uint64_t bytes = sizeOf(variable.type);
-  const unsigned tiles_per_ipu = graph_.system.machine.tiles_per_ipu;
   const auto first = static_cast<std::uint64_t>(run.from);
   const auto last = first + static_cast<std::uint64_t>(run.length);
+  std::uint64_t elements = 0;
   variable.map->forEachPart(first, last, [&](std::uint32_t on, std::uint64_t b, std::uint64_t e) {
-    const std::uint64_t moved = (e - b) * bytes;
-    const std::pair ipus{on / tiles_per_ipu, tile / tiles_per_ipu};
-    for (Moves* moves : {&gathered.read, &gathered.written}) {
-      if (moves == &gathered.written && !run.is_written) continue;
-      if (on == tile) moves->kept_bytes[tile] += moved;
-      if (ipus.first != ipus.second) moves->link_bytes[ipus] += static_cast<double>(moved);
-    }
+    if (on == tile) elements += e - b;
   });
+  return elements * sizeOf(variable.type);
 }
 
 void GatheredEdges::finish() {
@@ -61,22 +59,17 @@ void GatheredEdges::finish() {
   }
 }
 
-/// What comes from other tiles lands in order, and the step of the vertices has its exchange. What
-/// is on its tile already is copied there.
-Cost GatheredEdges::costOf(const Moves& moves, bool scatters) const {
+/// What comes from other tiles lands in order. What is on its tile already is copied there.
+Cost GatheredEdges::costOf(const Kept& kept) const {
   Cost cost;
-  for (const auto& [ipus, bytes] : moves.link_bytes) {
-    const auto [from, to] = scatters ? std::pair(ipus.second, ipus.first) : ipus;
-    addLinkTransfer(cost, graph_.system, from, to, bytes);
-  }
-  if (moves.kept_bytes.empty()) return cost;
+  if (kept.empty()) return cost;
   std::uint64_t most = 0, all = 0;
-  for (const auto& [tile, bytes] : moves.kept_bytes) {
+  for (const auto& [tile, bytes] : kept) {
     most = std::max(most, bytes);
     all += bytes;
   }
   const auto rate = static_cast<std::uint64_t>(graph_.system.machine.memcpy_bytes_per_cycle);
-  const std::uint64_t tiles = moves.kept_bytes.size();
+  const std::uint64_t tiles = kept.size();
   addComputeSet(cost, graph_.system, static_cast<double>(ceilDiv(most, rate)), tiles,
                 static_cast<double>(all) / static_cast<double>(tiles * rate));
   return cost;
@@ -105,7 +98,7 @@ ProgramNodePtr GatheredEdges::step(const Gathered& gathered, bool scatters) cons
                              {whole(gathered.variable), scatters ? Access::kRead : Access::kWrite});
   node->step.attributes.set(kEdgeRuns, std::move(runs));
   node->step.attributes.set(kScatters, std::int64_t{scatters});
-  node->step.cost = costOf(scatters ? gathered.written : gathered.read, scatters);
+  node->step.cost = costOf(scatters ? gathered.written : gathered.read);
   return node;
 }
 

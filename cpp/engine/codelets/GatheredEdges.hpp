@@ -1,15 +1,16 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
+#include "engine/codelets/VertexStore.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
 namespace ipujax::engine {
 
 /// Edges that are not one run of memory, each copied as a run to the tile of its vertex. All of one
-/// element type are in one variable, and one step gathers them: the exchange of the compute set.
+/// element type are in one variable, and one step gathers them. What they receive is counted with
+/// the step of the vertices, as that of all edges is.
 class GatheredEdges {
  public:
   struct Place {
@@ -20,7 +21,7 @@ class GatheredEdges {
   GatheredEdges(GraphImpl& graph, const DebugContext& debug) : graph_(graph), debug_(debug) {}
 
   /// Where the vertex finds the elements of `tensor`. What is written is scattered afterwards.
-  Place add(const View& tensor, unsigned tile, bool is_written);
+  Place add(const View& tensor, unsigned tile, const IpujaxField& field);
   /// Gives the variables their sizes and tiles; after the last `add`.
   void finish();
   std::vector<ProgramNodePtr> gathers() const;
@@ -34,22 +35,19 @@ class GatheredEdges {
     std::int64_t length;
     bool is_written;
   };
-  /// What a step moves, besides what the exchange of the vertices' step has.
-  struct Moves {
-    std::map<unsigned, std::uint64_t> kept_bytes;                ///< by tile, on which they stay
-    std::map<std::pair<unsigned, unsigned>, double> link_bytes;  ///< by IPUs: of elements, vertex
-  };
+  /// Bytes that a tile copies within its own memory.
+  using Kept = std::map<unsigned, std::uint64_t>;
   struct Gathered {
     std::uint32_t variable = 0;
     std::uint64_t elements = 0;
     std::vector<TileMap::Region> regions;
     std::vector<Run> runs;
-    Moves read, written;
+    Kept read, written;
   };
 
-  void count(Gathered& gathered, const Run& run, unsigned tile) const;
+  std::uint64_t keptBytes(const Run& run, unsigned tile) const;
   ProgramNodePtr step(const Gathered& gathered, bool scatters) const;
-  Cost costOf(const Moves& moves, bool scatters) const;
+  Cost costOf(const Kept& kept) const;
 
   GraphImpl& graph_;
   DebugContext debug_;

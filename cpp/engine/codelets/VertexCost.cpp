@@ -39,6 +39,23 @@ TileLoad& VertexCosts::loadOf(unsigned tile) {
   return load;
 }
 
+void VertexCosts::addMoved(LinkBytes& links, unsigned from, unsigned to, TileLoad& load,
+                           double bytes) {
+  const unsigned tiles = graph_.system.machine.tiles_per_ipu;
+  if (from / tiles == to / tiles)
+    load.received += bytes;
+  else
+    links[{from / tiles, to / tiles}] += bytes;
+}
+
+void VertexCosts::addRead(unsigned tile, unsigned on, double bytes) {
+  addMoved(read_, on, tile, loadOf(tile), bytes);
+}
+
+void VertexCosts::addWritten(unsigned tile, unsigned on, double bytes) {
+  addMoved(written_, tile, on, loadOf(tile), bytes);
+}
+
 double VertexCosts::assumedOf(const VertexRecord& vertex, std::uint64_t largest_edge) const {
   std::size_t file = 0;
   const CodeletClass* found = graph_.vertices->findClass(vertex.type, file);
@@ -125,6 +142,8 @@ Cost VertexCosts::total(const std::string& unit, std::size_t types) {
     cost.vertex_state_bytes = std::max(cost.vertex_state_bytes, load.state);
   }
   if (received > 0) addExchange(cost, graph_.system, {received, worst_received});
+  addLinkTransfer(cost, graph_.system, read_);
+  addLinkTransfer(cost, graph_.system, written_);
   addComputeSet(cost, graph_.system, worst, tiles_.size(),
                 total / static_cast<double>(std::max<std::size_t>(tiles_.size(), 1)));
   cost.flops = flops_;

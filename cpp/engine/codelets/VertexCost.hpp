@@ -6,6 +6,7 @@
 
 #include "engine/Cost.hpp"
 #include "engine/codelets/VertexStore.hpp"
+#include "engine/graph/LinkTransfer.hpp"
 
 namespace ipujax::engine {
 
@@ -15,7 +16,7 @@ class GraphImpl;
 struct TileLoad {
   std::vector<double> workers;
   double supervisor = 0;
-  double received = 0;
+  double received = 0;  ///< and sent back to tiles of its IPU
   std::uint64_t state = 0;
   unsigned next_worker = 0;
 };
@@ -26,6 +27,9 @@ class VertexCosts {
   explicit VertexCosts(GraphImpl& graph) : graph_(graph) {}
 
   TileLoad& loadOf(unsigned tile);
+  /// Bytes on tile `on` that a vertex on another tile reads, or that it writes.
+  void addRead(unsigned tile, unsigned on, double bytes);
+  void addWritten(unsigned tile, unsigned on, double bytes);
   /// A vertex on a tile, with its estimate, that of its type, or the codelet's own; otherwise what
   /// is counted where it uses intrinsics. Without any, 30 worker cycles and for each element of the
   /// largest edge what the codelet's loop lets expect; 10 where it has no loop of its own (an
@@ -49,12 +53,14 @@ class VertexCosts {
   };
 
   double assumedOf(const VertexRecord& vertex, std::uint64_t largest_edge) const;
+  void addMoved(LinkBytes& links, unsigned from, unsigned to, TileLoad& load, double bytes);
   void countThem(const std::string& unit);
   double cyclesOf(const Entry& entry) const;
 
   GraphImpl& graph_;
   std::vector<Entry> entries_;
   std::map<unsigned, TileLoad> tiles_;
+  LinkBytes read_, written_;  ///< before the vertices compute, and after it
   double flops_ = 0;
 };
 

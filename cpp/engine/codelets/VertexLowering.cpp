@@ -189,16 +189,15 @@ class Lowering {
       }
       if (scalar && tensor->numElements() != 1)
         refuse(vertex, field, "a tensor of one element", shapeText(tensor->shape));
-      addEdge(vertex, field, *tensor, load);
+      addEdge(vertex, field, *tensor);
       if (!scalar) integers_.push_back(static_cast<std::int64_t>(tensor->numElements()));
-      if (field.has_metadata) addMetadata(vertex, it->second, i, load);
+      if (field.has_metadata) addMetadata(vertex, it->second, i);
       ++i;
     }
   }
 
   /// Of one of the tensors: they share one where they are rows of a tensor.
-  void addMetadata(const VertexRecord& vertex, const Connection& connection, std::size_t i,
-                   TileLoad& load) {
+  void addMetadata(const VertexRecord& vertex, const Connection& connection, std::size_t i) {
     const auto& all = connection.metadata;
     const ViewPtr& metadata = all[std::min(i, all.size() - 1)];
     if (!metadata) {
@@ -209,7 +208,7 @@ class Lowering {
                            kIpujaxIn,  static_cast<std::uint32_t>(ElementType::kUInt8),
                            1,          0,
                            0,          0};
-    addEdge(vertex, byte, *metadata, load);
+    addEdge(vertex, byte, *metadata);
   }
 
   /// The tensors of an edge: rows where a list is connected to one tensor.
@@ -270,8 +269,7 @@ class Lowering {
   }
 
   /// Appends operand and offset of a tensor's elements; those in several runs go through a copy.
-  void addEdge(const VertexRecord& vertex, const IpujaxField& field, const View& tensor,
-               TileLoad& load) {
+  void addEdge(const VertexRecord& vertex, const IpujaxField& field, const View& tensor) {
     largest_edge_ = std::max<std::uint64_t>(largest_edge_, tensor.numElements());
     if (tensor.numElements() == 0) {
       integers_.insert(integers_.end(), {-1, 0});
@@ -285,11 +283,10 @@ class Lowering {
         variable = v;
         begin = b;
       }
-      load.received += moved(v, b, length, field, *vertex.tile);
+      countMoved(v, b, length, field, *vertex.tile);
     });
     if (runs > 1) {
-      const GatheredEdges::Place place =
-          edges_.add(tensor, *vertex.tile, field.direction != kIpujaxIn);
+      const GatheredEdges::Place place = edges_.add(tensor, *vertex.tile, field);
       variable = place.variable;
       begin = place.begin;
     }
@@ -298,17 +295,17 @@ class Lowering {
     integers_.insert(integers_.end(), {operand.index, begin});
   }
 
-  /// Bytes that cross the exchange because the elements are not on the vertex's tile.
-  double moved(std::uint32_t variable, std::int64_t begin, std::size_t length,
-               const IpujaxField& field, unsigned tile) const {
+  /// Counts what crosses the exchange, or links, because it is not on the vertex's tile.
+  void countMoved(std::uint32_t variable, std::int64_t begin, std::size_t length,
+                  const IpujaxField& field, unsigned tile) {
     const auto from = static_cast<std::uint64_t>(begin);
-    const double directions = field.direction == kIpujaxInOut ? 2 : 1;
-    double elements = 0;
     graph_.variables[variable].map->forEachPart(
         from, from + length, [&](std::uint32_t on, std::uint64_t at, std::uint64_t to) {
-          if (on != tile && on != TileMap::kUnmapped) elements += static_cast<double>(to - at);
+          if (on == tile || on == TileMap::kUnmapped) return;
+          const double bytes = static_cast<double>(to - at) * field.element_bytes;
+          if (field.direction != kIpujaxOut) costs_.addRead(tile, on, bytes);
+          if (field.direction != kIpujaxIn) costs_.addWritten(tile, on, bytes);
         });
-    return elements * field.element_bytes * directions;
   }
 
   Operand& operandOf(std::uint32_t variable) {

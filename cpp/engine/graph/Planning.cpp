@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/Links.hpp"
+#include "engine/graph/LinkTransfer.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -47,11 +47,7 @@ void addExchange(Cost& cost, const System& system, const Exchange& exchange) {
 }
 
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes) {
-  LinkLoads loads(system.num_ipus, system.machine);
-  loads.send(from, to, bytes);
-  cost.link_cycles += std::ceil(loads.seconds() * system.machine.clock_hz);
-  cost.sync_cycles += 2 * linkSyncCycles(system.num_ipus, system.machine);
-  cost.link_bytes += bytes;
+  addLinkTransfer(cost, system, LinkBytes{{{from, to}, bytes}});
 }
 
 void addHostTransfer(Cost& cost, const GraphScope& graph, double bytes, double requests) {
