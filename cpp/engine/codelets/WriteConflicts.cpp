@@ -17,6 +17,7 @@ struct Write {
   std::uint64_t begin;
   std::uint64_t end;
   unsigned vertex;
+  const std::string* field;
 };
 
 /// The names of the fields that a vertex of a type writes.
@@ -42,15 +43,32 @@ class WrittenFields {
   std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> fields_;
 };
 
-void addWrites(const View& view, unsigned vertex, std::vector<Write>& writes) {
+void addWrites(const View& view, unsigned vertex, const std::string& field,
+               std::vector<Write>& writes) {
   forEachRun(view, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
     const auto from = static_cast<std::uint64_t>(begin);
-    writes.push_back({variable, from, from + length, vertex});
+    writes.push_back({variable, from, from + length, vertex, &field});
   });
 }
 
 std::string textOf(const VertexRecord& vertex) {
   return vertex.type + (vertex.tile ? " on tile " + std::to_string(*vertex.tile) : "");
+}
+
+[[noreturn]] void refuse(const GraphImpl& graph, const Write& last, const Write& write) {
+  const VertexStore& store = *graph.vertices;
+  const std::string vertex = textOf(store.vertices[write.vertex]);
+  const std::string element = "element " + std::to_string(write.begin) + " of '" +
+                              graph.variables[write.variable].debug.getPathName() + "'";
+  if (write.vertex == last.vertex) {
+    throw graph_program_compilation_error(
+        "[Execute] needs different elements in a field that a vertex writes; got " + element +
+        " twice in '" + *write.field + "' of a " + vertex + ". Connect a tensor without aliases.");
+  }
+  throw graph_program_compilation_error(
+      "[Execute] needs vertices that write different elements; got a " +
+      textOf(store.vertices[last.vertex]) + " and a " + vertex + " that both write " + element +
+      ". Give each its own elements, or run them in two compute sets.");
 }
 
 }  // namespace
@@ -70,7 +88,7 @@ void checkWrites(const GraphImpl& graph, const ProgramNode& execute) {
         const auto edge = vertex.edges.find(field);
         if (edge == vertex.edges.end()) continue;
         for (const auto& view : edge->second.views) {
-          if (view) addWrites(*view, v, writes);
+          if (view) addWrites(*view, v, edge->first, writes);
         }
       }
     }
@@ -79,15 +97,9 @@ void checkWrites(const GraphImpl& graph, const ProgramNode& execute) {
   const Write* last = nullptr;  // that ends last of those before, in the same variable
   for (const Write& write : writes) {
     const bool meets = last && last->variable == write.variable && write.begin < last->end;
-    if (meets && write.vertex != last->vertex) {
-      const VertexStore& store = *graph.vertices;
-      throw graph_program_compilation_error(
-          "[Execute] needs vertices that write different elements; got a " +
-          textOf(store.vertices[last->vertex]) + " and a " + textOf(store.vertices[write.vertex]) +
-          " that both write element " + std::to_string(write.begin) + " of '" +
-          graph.variables[write.variable].debug.getPathName() +
-          "'. Give each its own elements, or run them in two compute sets.");
-    }
+    // Two fields of a vertex may be one memory.
+    if (meets && (write.vertex != last->vertex || write.field == last->field))
+      refuse(graph, *last, write);
     if (!meets || write.end > last->end) last = &write;
   }
 }

@@ -119,6 +119,16 @@ TEST(two_vertices_that_write_one_element) {
   Engine(d.graph, d.prog).loadAndRun(d.device);
 }
 
+TEST(a_vertex_that_writes_one_element_twice) {
+  Codelets c;
+  c.add(c.in.slice(0, 4), concat(c.out.slice(2, 4), c.out.slice(3, 5)), 0);
+  throwsAs<graph_program_compilation_error>([&] { Engine(c.graph, c.prog); },
+                                            "got element 3 of 'out' twice in 'out'");
+  Codelets d;  // it may read one twice
+  d.add(concat(d.in.slice(2, 4), d.in.slice(3, 5)), d.out.slice(0, 4), 0);
+  Engine(d.graph, d.prog).loadAndRun(d.device);
+}
+
 TEST(names_that_nothing_has) {
   Codelets c;
   throwsAs<unknown_vertex_type>([&] { c.graph.addVertex(c.cs, "Sub"); }, "Add");
