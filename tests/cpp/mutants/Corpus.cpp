@@ -237,11 +237,19 @@ std::string codelets() {
   const auto y = graph.addVariable(FLOAT, {8}, VariableMappingMethod::LINEAR, "y");
   auto set = graph.addComputeSet("sum");
   const auto vertex = graph.addVertex(set, "Sum", {{"rows", x}, {"out", y}});
-  graph.setFieldSize(vertex["weights"], 3);
-  graph.setInitialValue(vertex["bias"], 2.0f);
-  graph.setTileMapping(vertex, 0);
+  // And one whose edges are scattered: they are gathered, and brought back.
+  const auto z = graph.addVariable(FLOAT, {8}, VariableMappingMethod::LINEAR, "z");
+  const auto turned = concat(z.slice(4, 8), z.slice(0, 4));
+  const auto other =
+      graph.addVertex(set, "Sum", {{"rows", x.reshape({8, 3}).transpose()}, {"out", turned}});
+  for (const auto& v : {vertex, other}) {
+    graph.setFieldSize(v["weights"], 3);
+    graph.setInitialValue(v["bias"], 2.0f);
+    graph.setTileMapping(v, 0);
+  }
   graph.createHostWrite("x", x);
   graph.createHostRead("y", y);
+  graph.createHostRead("z", z);
   return sealed(compileGraph(graph, {program::Execute(set)}));
 }
 
