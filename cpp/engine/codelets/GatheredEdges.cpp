@@ -80,9 +80,10 @@ ProgramNodePtr GatheredEdges::step(const Gathered& gathered, bool scatters) cons
   node->step.kernel = kEdges;
   std::map<std::uint32_t, std::int64_t> index;
   Attributes::Integers runs;
+  // Of the edges' type: elements may be reinterpreted from another type of their size.
+  const ElementType type = graph_.variables[gathered.variable].type;
   const auto whole = [&](std::uint32_t id) {
-    const Variable& variable = graph_.variables[id];
-    return share(wholeVariable(id, variable.type, {variable.elements}));
+    return share(wholeVariable(id, type, {graph_.variables[id].elements}));
   };
   for (const Run& run : gathered.runs) {
     if (scatters && !run.is_written) continue;
