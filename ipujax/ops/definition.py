@@ -35,10 +35,10 @@ class Op:
         dimensions: the dimensions of operands and results, as in einsum: "...c, c -> ...c". A
             program over several devices may shard those in lower case. Those that only operands
             have are summed over: results that lack one are added up over devices. Those in upper
-            case are whole on each device. "..." is any number of leading dimensions, of the same
-            sizes wherever it stands; vmap adds to them. A function of the parameters that returns
-            the text where it depends on them. None: each device does all of the work, and vmap is
-            that of the definition.
+            case are whole on each device. "..." is any number of dimensions, of the same sizes
+            wherever it stands; vmap adds to those that lead. A function of the parameters that
+            returns the text where it depends on them. None: each device does all of the work, and
+            vmap is that of the definition.
         own_operands: how many operands of its own, in order, each result is computed from; it is
             summed over their dimensions alone. None: from all operands.
         block_starts: whether results depend on the places of elements. Where a program over several

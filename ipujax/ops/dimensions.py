@@ -9,7 +9,7 @@ Numbered = list[list[int | None]]
 
 
 class Dimensions:
-    """ "...c, C -> ...c": what `Op` says of it.
+    """ "...c, C -> ...c", or "C..., C... -> C...": what `Op` says of it.
 
     Attributes:
         leads: of each operand, whether it has the leading dimensions "...".
@@ -42,9 +42,9 @@ class Dimensions:
         ]
 
     def _array(self, text: str, rank: int, numbers: dict[str, int]) -> list[int | None]:
-        letters = text.removeprefix("...")
-        leading = rank - len(letters) if text.startswith("...") else 0
-        names = [*(f"...{d}" for d in range(leading)), *letters]
+        first, has_rest, last = text.partition("...")
+        rest = rank - len(first) - len(last) if has_rest else 0
+        names = [*first, *(f"...{d}" for d in range(rest)), *last]
         if len(names) != rank:
             raise ValueError(
                 f"[ipu.ops] needs arrays with the dimensions {self._text!r}; got rank {rank} for "

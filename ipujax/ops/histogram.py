@@ -19,12 +19,7 @@ def _plain(x: jax.Array, levels: jax.Array, *, absolute: bool) -> jax.Array:
     return jnp.zeros(levels.size + 1, jnp.float32).at[found].add(1.0)
 
 
-def _plain_update(hist: jax.Array, x: jax.Array, levels: jax.Array, *, absolute: bool) -> jax.Array:
-    return hist + _plain(x, levels, absolute=absolute)
-
-
 _HISTOGRAM = Op("histogram", _plain, dimensions="n, L -> M")
-_UPDATE = Op("histogram_update", _plain_update)
 
 
 def fixed_width_bins(inputs: Any, n_bins: int) -> jax.Array:
@@ -111,7 +106,7 @@ def histogram_update(
             f"levels; got {counts.dtype} {list(counts.shape)}. Pass a result of ipu.ops.histogram."
         )
     absolute = flag(f"ipu.ops.{where}", "absolute_of_input", absolute_of_input)
-    return _UPDATE(counts, x, edges, absolute=absolute)
+    return counts + _HISTOGRAM(x, edges, absolute=absolute)
 
 
 def _operands(where: str, inputs: Any, levels: Any) -> tuple[jax.Array, jax.Array]:

@@ -33,13 +33,14 @@ def _vjp(
     return (_PRINT(cotangent, title=gradient_title, gradient_title=""),)
 
 
-_PRINT = Op("print_tensor", _plain, vjp=_vjp)
+_PRINT = Op("print_tensor", _plain, dimensions="... -> ...", vjp=_vjp)
 
 
 def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.Array:
     """The array itself; where the program runs, its elements are written to the standard error.
 
-    Use the result: an array that nothing uses is not printed.
+    Use the result: an array that nothing uses is not printed. Of a sharded array each device prints
+    its block; under `jax.vmap` the whole batch is printed at once.
 
     Args:
         x: any array; the real and the imaginary parts of complex numbers are printed one after the

@@ -46,7 +46,7 @@ def _vjp(operands: Any, results: Any, cotangents: Any, *, zero_unused: bool) -> 
     return [kept, moved, None, None, None]
 
 
-_SLICE: Op = Op("sequence_slice", _plain, vjp=_vjp)
+_SLICE: Op = Op("sequence_slice", _plain, dimensions="D..., S..., N, N, N -> D...", vjp=_vjp)
 
 
 def sequence_slice(

@@ -258,6 +258,9 @@ def test_dimensions() -> None:
     assert not Dimensions("...c, c -> ...c").can_lead([True, True])
     with pytest.raises(ValueError, match="got rank 2 for 'c'"):
         dims.numbered([3, 2, 2], [3, 1])
+    rows = Dimensions("D..., S... -> D...")
+    assert rows.numbered([3, 3], [3]) == [[[None, 0, 1], [None, 0, 1]], [[None, 0, 1]]]
+    assert not rows.can_lead([True, True])
 
 
 def test_other_dtypes_and_integers() -> None:

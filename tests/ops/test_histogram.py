@@ -84,6 +84,9 @@ def test_transformations():
     flat = jax.device_put(x.ravel(), NamedSharding(mesh, P("data")))
     got = jax.jit(ipu.ops.histogram)(flat, levels)
     assert got.tolist() == counted(x.ravel(), levels, False)
+    update = jax.jit(ipu.ops.histogram_update)
+    assert update(got, flat, levels).tolist() == (2 * np.array(got)).tolist()
+    assert "all-gather(" not in update.lower(got, flat, levels).compile().as_text()
 
 
 REFUSED = [

@@ -148,6 +148,26 @@ def test_sequence_slice_transformations():
     assert fun(np.zeros((0, 2, 3), np.float32), src).shape == (0, 2, 3)
 
 
+def test_sequence_slice_of_sharded_rows():
+    """Runs are of whole rows: each device copies its columns, and nothing is gathered."""
+    mesh = Mesh(np.array(jax.devices("ipu")[:4]), ("a",))
+    dst, src = normal(9, 8, 3), normal(7, 8, 3)
+    runs = [[3, 4, 9], [1, 2, 5], [0, 2, 7]]
+    place = NamedSharding(mesh, P(None, "a"))
+
+    def loss(dst, src):
+        return jnp.sum(jnp.sin(ipu.ops.sequence_slice(dst, src, *runs, False)))
+
+    for fun in (lambda *x: ipu.ops.sequence_slice(*x, *runs, True), jax.grad(loss, (0, 1))):
+        sharded = jax.jit(fun, in_shardings=(place, place))
+        wanted = on_cpu(fun, dst, src)
+        got = sharded(dst, src)
+        jax.tree.map(lambda g, w: np.testing.assert_allclose(g, w, atol=1e-6), got, wanted)
+        for each in jax.tree.leaves(got):
+            assert each.sharding.is_equivalent_to(place, 3)
+        assert "all-gather(" not in sharded.lower(dst, src).compile().as_text()
+
+
 def test_pack_and_unpack():
     src = np.arange(12, dtype=np.float32).reshape(6, 2)
     unpacked = ipu.ops.sequence_slice_unpack(src, [2, 3], [3, 0], 6)
@@ -389,6 +409,25 @@ def test_print_tensor(capfd):
     on_cpu(lambda x: ipu.ops.print_tensor(x, "there"), np.float32([7]))
     jax.effects_barrier()
     assert "there: [7.]" in capfd.readouterr().err
+
+
+def test_print_tensor_of_a_sharded_array(capfd):
+    """Each device prints its block; the array stays where it is."""
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("a",))
+    place = NamedSharding(mesh, P("a"))
+    fun = jax.jit(lambda x: ipu.ops.print_tensor(x, "block") + 1, in_shardings=place)
+    got = jax.block_until_ready(fun(np.float32([3, 4])))
+    assert got.sharding.is_equivalent_to(place, 1)
+    np.testing.assert_array_equal(got, [4, 5])
+    printed = sorted(line for line in capfd.readouterr().err.splitlines() if "block" in line)
+    assert [line[: len("block: [3.0")] for line in printed] == ["block: [3.0", "block: [4.0"]
+
+
+def test_print_tensor_of_a_batch(capfd):
+    """The batch is one tensor, which the device prints without the host."""
+    fun = jax.jit(jax.vmap(lambda x: ipu.ops.print_tensor(x, "row")))
+    np.testing.assert_array_equal(fun(np.float32([[3], [4]])), [[3], [4]])
+    assert capfd.readouterr().err.count("row") == 1
 
 
 def test_nop_and_identity_loss():

@@ -24,17 +24,6 @@ def histogram(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [counts]
 
 
-@custom_call_rule("ipu_histogram_update")
-def histogram_update(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """A copy of the first operand, with counts added."""
-    debug = builder.debug(op)
-    hist, x, levels = builder.operands(op)
-    absolute = parameters_of(op)["absolute"]
-    counts = builder.materialise(hist, debug)
-    ipu.popops.histogram(builder.graph, x, counts, True, levels, absolute, builder.program, debug)
-    return [counts]
-
-
 @custom_call_rule("ipu_normalise_image")
 def normalise_image(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Four channels."""
