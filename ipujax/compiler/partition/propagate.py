@@ -9,6 +9,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ipujax import jax_compat
 from ipujax.compiler.modules import dictionaries_of, main_of, ops_named
+from ipujax.compiler.partition.empty import fold_empty
 from ipujax.compiler.partition.inline import inline_calls
 from ipujax.compiler.partition.op_calls import name_dimensions
 from ipujax.compiler.partition.same_grids import name_axes_alike
@@ -34,6 +35,7 @@ def propagate(module: Any) -> None:
         name_axes_alike(module)
         name_composites(module)
         inline_calls(module)
+        fold_empty(module)
         name_slices(module)
         name_dimensions(module)
         _reduce_between(module)
