@@ -124,5 +124,6 @@ def test_memory_stats_count_arrays(device):
     assert during["bytes_in_use"] == before["bytes_in_use"] + 1024 * 1024
     assert during["peak_bytes_in_use"] >= during["bytes_in_use"]
     assert during["bytes_limit"] == device.num_tiles * device.bytes_per_tile
+    assert during["bytes_reservable_limit"] == during["bytes_limit"]
     array.delete()
     assert device.memory_stats()["bytes_in_use"] == before["bytes_in_use"]
