@@ -77,6 +77,20 @@ def test_ragged_all_to_all(groups, slices: int):
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("rows, taken, width", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)])
+def test_ragged_all_to_all_of_nothing(rows: int, taken: int, width: int):
+    mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("x",))
+    operands = np.ones((2, rows, width), np.float32)
+    outputs = np.arange(2 * taken * width, dtype=np.float32).reshape(2, taken, width)
+    none = np.zeros((2, 2), np.int32)
+
+    def exchange(*blocks):
+        return jax.lax.ragged_all_to_all(*(block[0] for block in blocks), axis_name="x")[None]
+
+    f = jax.shard_map(exchange, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    np.testing.assert_array_equal(jax.jit(f)(operands, outputs, none, none, none, none), outputs)
+
+
 def test_the_gradient_of_ragged_all_to_all_goes_back():
     mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("x",))
     operands = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
