@@ -18,7 +18,11 @@ from ipujax.compiler.passes.high_products import split_high_products
 from ipujax.compiler.passes.loops import drop_dead, simplify_loops
 from ipujax.compiler.passes.narrow import narrow
 from ipujax.compiler.passes.product_scopes import set_product_options
-from ipujax.compiler.passes.refuse import refuse_unaddressable, refuse_unsupported
+from ipujax.compiler.passes.refuse import (
+    refuse_misread,
+    refuse_unaddressable,
+    refuse_unsupported,
+)
 from ipujax.compiler.passes.reshapes import sink_reshapes
 from ipujax.compiler.passes.rounding import round_products
 from ipujax.compiler.passes.share import share
@@ -36,6 +40,7 @@ from ipujax.compiler.rules.registry import RULES
 #: In order; each is program -> program.
 PASSES: tuple[Callable[[Program], Program], ...] = (
     refuse_unaddressable,
+    refuse_misread,
     set_update_options,
     set_product_options,
     split_high_products,

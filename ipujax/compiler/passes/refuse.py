@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from ipujax.compiler.ir import Op, Program, Shape, Value, blocks_run, walk_ops
-from ipujax.compiler.rules.custom_call import refusal
+from ipujax.compiler.rules.custom_call import misread, refusal
 from ipujax.compiler.rules.elementwise import body_refusals
 from ipujax.compiler.rules.precision import algorithm_refusal
 from ipujax.compiler.rules.registry import RULES
@@ -33,6 +33,15 @@ def refuse_unsupported(program: Program) -> Program:
     if found:
         raise UnsupportedOpError(found)
     _refuse_larger(program, MAX_ELEMENTS, lambda value: value.num_elements)
+    return program
+
+
+def refuse_misread(program: Program) -> Program:
+    """Refuses custom calls that their rules cannot read, while types are those of the program."""
+    calls = [op for op in walk_ops(program.main) if op.name == "custom_call"]
+    found = [(op.shown_name, why, op.source.line) for op in calls if (why := misread(op))]
+    if found:
+        raise UnsupportedOpError(found)
     return program
 
 

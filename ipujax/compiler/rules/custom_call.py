@@ -10,6 +10,7 @@ from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Op, Value, declare, declare_call
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, HostArray, Variable
+from ipujax.compiler.rules.call_signatures import SIGNATURES, signature_refusal
 from ipujax.compiler.rules.registry import CUSTOM_CALLS, rule
 from ipujax.jax_compat import CALLBACK_TARGET, platforms_of_target
 
@@ -33,6 +34,15 @@ def refusal(op: Op) -> str | None:
         f"the target {target!r} is registered for {names} as code of the host's; make it an op of "
         "IPUs with ipujax.custom_op, or call it with jax.pure_callback"
     )
+
+
+def misread(op: Op) -> str | None:
+    """Why the rule of a target that has one cannot read this call of it, or None where it can."""
+    target = op.attrs["call_target_name"]
+    is_ours = target.startswith("ipu_") and target in CUSTOM_CALLS and target not in SIGNATURES
+    if is_ours and "config" not in (op.attrs.get("mhlo.backend_config") or {}):
+        return "it is ipujax's own; use the function of ipujax that makes this call"
+    return signature_refusal(op)
 
 
 def parameters_of(op: Op) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ipujax.compiler.ir import Op, declare
+from ipujax.compiler.ir import Op, Shape, declare
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
+from ipujax.compiler.rules.call_signatures import SIGNATURES, parsed
 from ipujax.compiler.rules.registry import custom_call_rule, rule
 from ipujax.errors import UnsupportedOpError
 
@@ -105,6 +106,7 @@ class Call:
     builder: Builder
     config: dict[str, Any]  #: its parameters
     operands: list[Parts]
+    matrices: frozenset[Shape]  #: rows and columns of the results
     debug: ipu.DebugContext
 
     @property
@@ -124,11 +126,15 @@ class Call:
 Target: TypeAlias = Callable[[Call], Sequence[Parts]]
 
 
-def _target(*names: str) -> Callable[[Target], Target]:
+def _target(*names: str, signature: str) -> Callable[[Target], Target]:
+    """Registers the function of these targets; `call_signatures` says what a signature is."""
+    SIGNATURES.update(dict.fromkeys(names, parsed(signature)))
+
     def register(function: Target) -> Target:
         def lower(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             config = op.attrs.get("mhlo.backend_config") or {}
-            call = Call(builder, config, parts_of(builder, op), builder.debug(op))
+            matrices = frozenset(value.shape[-2:] for value in op.results)
+            call = Call(builder, config, parts_of(builder, op), matrices, builder.debug(op))
             return results_of(builder, op, function(call))
 
         custom_call_rule(*names, double=True, complex="marked pairs")(lower)
@@ -143,7 +149,13 @@ def _lapack(real: str, imaginary: str = "") -> list[str]:
     return [f"lapack_{letter}{stem}_ffi" for letter, stem in stems.items()]
 
 
-@_target(*_lapack("trsm"))
+@_target(
+    *_lapack("trsm"),
+    signature="""
+    side=L uplo=LU diag=NU trans_x=NTC: T[m m] T[m n] -> T[m n]
+    side=R uplo=LU diag=NU trans_x=NTC: T[n n] T[m n] -> T[m n]
+    """,
+)
 def trsm(call: Call) -> Sequence[Parts]:
     """As `triangular_solve`."""
     a, b = call.operands
@@ -163,10 +175,13 @@ def trsm(call: Call) -> Sequence[Parts]:
     ]
 
 
-@_target(*_lapack("getrf"))
+@_target(*_lapack("getrf"), signature="T[m n] -> T[m n] i32[k] i32[]")
 def getrf(call: Call) -> Sequence[Parts]:
     """LU with partial pivoting: factors, rows swapped (from 1), status."""
     return ipu.popx.lu(call.graph, call.operands[0], call.program, call.debug)
+
+
+SIGNATURES["ipu_lu_pivots_to_permutation"] = parsed("i32[p] -> i32[m]")
 
 
 @custom_call_rule("ipu_lu_pivots_to_permutation")
@@ -181,27 +196,37 @@ def lu_pivots_to_permutation(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     ]
 
 
-@_target("Qr", *_lapack("geqrf"))
+@_target("Qr", *_lapack("geqrf"), signature="T[m n] -> T[m n] T[k]")
 def geqrf(call: Call) -> Sequence[Parts]:
     """Householder QR: R over the reflectors, and their factors."""
     return ipu.popx.qr(call.graph, call.operands[0], call.program, call.debug)
 
 
-@_target(*_lapack("geqp3"))
+@_target(*_lapack("geqp3"), signature="T[m n] i32[n] -> T[m n] i32[n] T[k]")
 def geqp3(call: Call) -> Sequence[Parts]:
     """The same with column pivoting; columns count from 1."""
     a, (columns,) = call.operands
     return ipu.popx.qrWithPivots(call.graph, a, columns, call.program, call.debug)
 
 
-@_target("ProductOfElementaryHouseholderReflectors", *_lapack("orgqr", "ungqr"))
+@_target(
+    "ProductOfElementaryHouseholderReflectors",
+    *_lapack("orgqr", "ungqr"),
+    signature="T[m n] T[p] -> T[m n]",
+)
 def orgqr(call: Call) -> Sequence[Parts]:
     """Q from the reflectors."""
     factors, tau = call.operands
     return [ipu.popx.householderProduct(call.graph, factors, tau, call.program, call.debug)]
 
 
-@_target(*_lapack("ormqr", "unmqr"))
+@_target(
+    *_lapack("ormqr", "unmqr"),
+    signature="""
+    left=1 transpose=01: T[m q] T[p] T[m n] -> T[m n]
+    left=0 transpose=01: T[n q] T[p] T[m n] -> T[m n]
+    """,
+)
 def ormqr(call: Call) -> Sequence[Parts]:
     """Q C, C Q, or with Q^H."""
     factors, tau, c = call.operands
@@ -213,28 +238,40 @@ def ormqr(call: Call) -> Sequence[Parts]:
     ]
 
 
-@_target(*_lapack("syevd", "heevd"))
+@_target(*_lapack("syevd", "heevd"), signature="uplo=LU: T[n n] -> T[n n] R[n] i32[]")
 def syevd(call: Call) -> Sequence[Parts]:
     """Eigenvectors, eigenvalues, status."""
     lower = call.has("uplo", "L")
     return ipu.popx.eigh(call.graph, call.operands[0], lower, call.program, call.debug)
 
 
-@_target(*_lapack("sytrd", "hetrd"))
+@_target(*_lapack("sytrd", "hetrd"), signature="uplo=LU: T[n n] -> T[n n] R[n] R[n-1] T[n-1] i32[]")
 def sytrd(call: Call) -> Sequence[Parts]:
     """Tridiagonal form: reflectors, diagonal, off-diagonal, factors, status."""
     lower = call.has("uplo", "L")
     return ipu.popx.tridiagonal(call.graph, call.operands[0], lower, call.program, call.debug)
 
 
-@_target(*_lapack("geev"))
+@_target(
+    *_lapack("geev"),
+    signature="""
+    compute_left=NV compute_right=NV: R[n n] -> R[n] R[n] C[n n] C[n n] i32[]
+    compute_left=NV compute_right=NV: C[n n] -> C[n] C[n n] C[n n] i32[]
+    """,
+)
 def geev(call: Call) -> Sequence[Parts]:
     """Eigenvalues (of a real matrix as two results), left and right vectors, status."""
     left, right = call.has("compute_left", "V"), call.has("compute_right", "V")
     return ipu.popx.eig(call.graph, call.operands[0], left, right, call.program, call.debug)
 
 
-@_target(*_lapack("gees"))
+@_target(
+    *_lapack("gees"),
+    signature="""
+    mode=NV sort=NS: R[n n] -> R[n n] R[n n] R[n] R[n] i32[] i32[]
+    mode=NV sort=NS: C[n n] -> C[n n] C[n n] C[n] i32[] i32[]
+    """,
+)
 def gees(call: Call) -> Sequence[Parts]:
     """Schur form, vectors, eigenvalues (as above), how many were put first, status."""
     if not call.has("sort", "N"):
@@ -247,26 +284,35 @@ def gees(call: Call) -> Sequence[Parts]:
     return [*made, [none], status]
 
 
-@_target(*_lapack("gehrd"))
+@_target(*_lapack("gehrd"), signature="T[n n] -> T[n n] T[n-1] i32[]")
 def gehrd(call: Call) -> Sequence[Parts]:
     """Hessenberg form over the reflectors, their factors, status."""
     return ipu.popx.hessenberg(call.graph, call.operands[0], call.program, call.debug)
 
 
+_SVD = """
+    mode=A: T[m n] -> T[m n] R[k] T[m m] T[n n] i32[]
+    mode=S: T[m n] -> T[m n] R[k] T[m k] T[k n] i32[]
+    mode=N: T[m n] -> T[m n] R[k] T[m m] T[n n] i32[]
+    mode=N: T[m n] -> T[m n] R[k] T[m k] T[k n] i32[]
+    """
+
+
 def _svd(call: Call, divide: bool) -> Sequence[Parts]:
     (a,) = call.operands
-    vectors, full = not call.has("mode", "N"), call.has("mode", "A")
+    (m, n), vectors = a[0].shape[-2:], not call.has("mode", "N")
+    full = call.matrices >= {(m, m), (n, n)}
     s, u, vt, status = ipu.popx.svd(call.graph, a, vectors, full, divide, call.program, call.debug)
     return [a, s, u, vt, status]  # LAPACK destroys A; nothing reads that result
 
 
-@_target(*_lapack("gesdd"))
+@_target(*_lapack("gesdd"), signature=_SVD)
 def gesdd(call: Call) -> Sequence[Parts]:
     """Singular values and vectors by divide and conquer."""
     return _svd(call, True)
 
 
-@_target(*_lapack("gesvd"))
+@_target(*_lapack("gesvd"), signature=_SVD)
 def gesvd(call: Call) -> Sequence[Parts]:
     """Singular values and vectors by QR iteration."""
     return _svd(call, False)
@@ -279,13 +325,13 @@ def _tridiagonal_solve(call: Call, perturb: bool) -> Sequence[Parts]:
     )
 
 
-@_target(*_lapack("gtsv"))
+@_target(*_lapack("gtsv"), signature="T[m] T[m] T[m] T[m n] -> T[m] T[m] T[m] T[m n] i32[]")
 def gtsv(call: Call) -> Sequence[Parts]:
     """Tridiagonal systems: the diagonals (destroyed in LAPACK; nothing reads them), X, status."""
     return [*call.operands[:3], *_tridiagonal_solve(call, False)]
 
 
-@_target("tridiagonal_solve_perturbed_ffi")
+@_target("tridiagonal_solve_perturbed_ffi", signature="T[m] T[m] T[m] T[m n] -> T[m n]")
 def perturbed(call: Call) -> Sequence[Parts]:
     """The same with tiny pivots raised, so that X stays finite."""
     return _tridiagonal_solve(call, True)[:1]
