@@ -32,7 +32,11 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("seed", range(0, 30 * STEP, STEP))
+#: An upper half of int4 that the CPU backend gets wrong; a maximum without infinity to begin with.
+JUDGED = [90000551, 90000648]
+
+
+@pytest.mark.parametrize("seed", [*range(0, 30 * STEP, STEP), *JUDGED])
 def test_calls_by_seed(seed: int) -> None:
     assert dtypes.compared(seed)["differences"] == []
 
