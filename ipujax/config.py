@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -39,7 +40,10 @@ from ipujax.option import parse
 from ipujax.process_variables import (
     BUILD_VARIABLES,
     CONFIG_FILE,
+    OF_POPLAR,
+    OF_SDK_BUILDS,
     PROCESS_VARIABLES,
+    UNREAD_VARIABLES,
     check_process_variables,
 )
 
@@ -103,7 +107,7 @@ def _file_stamp() -> object:
 def _tree_of(given: Mapping[str, str], set_here: Mapping[str, Value]) -> IPUConfig:
     check_process_variables(given)
     _warn_of_unknown(given)
-    _warn_of_reports(given)
+    _warn_of_unread(given)
     tree = IPUConfig()
     for _, values in _sources(given, set_here):
         changes: dict[str, dict[str, Value]] = {}
@@ -141,9 +145,8 @@ def sources() -> dict[str, str]:
 def _say_what_is_ignored(spec: Spec) -> None:
     """Once for each option that is set and has no effect, or is deprecated."""
     for kind, text in (("has no effect", "no_effect"), ("is deprecated", "deprecated")):
-        if spec.metadata[text] and (spec.name, kind) not in _said:
-            _said.add((spec.name, kind))
-            logger.warning("[config] %s %s: %s.", spec.name, kind, spec.metadata[text])
+        if spec.metadata[text]:
+            warn_once("[config] %s %s: %s.", spec.name, kind, spec.metadata[text])
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
@@ -151,39 +154,28 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     known = {spec.metadata["env"] for spec in SPECS.values()}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
-        if not name.startswith(PREFIXES) or name in known or name in _said:
+        if not name.startswith(PREFIXES) or name in known:
             continue
-        _said.add(name)
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {close[0]}?" if close else "Run python -m ipujax options to see all."
-        logger.warning("[config] the environment variable %s is not known. %s", name, hint)
+        warn_once("[config] the environment variable %s is not known. %s", name, hint)
 
 
-#: Variables of Poplar that ask for reports, and what has these on the model.
-_REPORTS = {
-    "POPLAR_ENGINE_OPTIONS": "ipu.report has reports",
-    "PVTI_OPTIONS": "jax.profiler.trace and ipu.trace record what runs",
-}
+def _warn_of_unread(environment: Mapping[str, str]) -> None:
+    """Warns once of each variable that is known and changes nothing here."""
+    for name in OF_SDK_BUILDS & environment.keys():
+        if environment[name] and _on_model():
+            warn_once("[config] %s has no effect on the IPU Model.", name)
+    for name in UNREAD_VARIABLES.keys() & environment.keys():
+        if not environment[name] or (name.startswith(OF_POPLAR) and not _on_model()):
+            continue
+        warn_once("[config] %s has no effect on JAX's programs: %s.", name, UNREAD_VARIABLES[name])
 
 
-def _warn_of_reports(environment: Mapping[str, str]) -> None:
-    """Warns once of each variable of Poplar that JAX's programs do not read on the model."""
-    asked = [name for name in _REPORTS if environment.get(name) and name not in _said]
-    if "autoReport." not in environment.get("POPLAR_ENGINE_OPTIONS", ""):
-        asked = [name for name in asked if name != "POPLAR_ENGINE_OPTIONS"]
-    if not asked:
-        return
+def _on_model() -> bool:
     from ipujax._poplar import _poplar
 
-    if _poplar.backend != "IPU Model":
-        return
-    for name in asked:
-        _said.add(name)
-        logger.warning(
-            "[config] %s writes no reports of JAX's programs on the IPU Model: %s.",
-            name,
-            _REPORTS[name],
-        )
+    return _poplar.backend == "IPU Model"
 
 
 def _check_apart(machine: MachineConfig) -> None:
@@ -211,14 +203,12 @@ def _check_linked(machine: MachineConfig) -> None:
             f"[config] JAX_IPU_IPUS_PER_DEVICE needs a power of two, which is how IPUs are linked; "
             f"got {count}. Use {rounded_up(count)}: a pipeline may leave IPUs idle."
         )
-    if ("ipus_per_device", count) not in _said:
-        _said.add(("ipus_per_device", count))
-        logger.warning(
-            "[config] ipus_per_device=%d runs on the IPU Model only: machines attach powers of "
-            "two. Use %d there, of which a pipeline may leave some idle.",
-            count,
-            rounded_up(count),
-        )
+    warn_once(
+        "[config] ipus_per_device=%d runs on the IPU Model only: machines attach powers of two. "
+        "Use %d there, of which a pipeline may leave some idle.",
+        count,
+        rounded_up(count),
+    )
 
 
 def _check_together(machine: MachineConfig) -> None:
@@ -293,19 +283,35 @@ def _instead(name: str, known: Mapping[str, Spec]) -> str:
     return f"{hint}Run python -m ipujax options to see all."
 
 
-#: What this process has logged or warned of.
-_said: set[object] = set()
-
-
 def _log_ignored(names: list[str]) -> None:
     """Logs each set of names once: programs are often compiled many at a time."""
-    text = ", ".join(sorted(names))
-    if text and text not in _said:
-        _said.add(text)
-        logger.info(
+    if names:
+        log_once(
+            logging.INFO,
             "[config] ignored compiler_options for other backends: %s",
-            text,
+            ", ".join(sorted(names)),
         )
+
+
+#: What this process has logged: messages with what they are about.
+_said: set[tuple[object, ...]] = set()
+
+
+def warn_once(message: str, *about: object) -> None:
+    """Warns, unless this process has already done so of the same."""
+    log_once(logging.WARNING, message, *about)
+
+
+def log_once(level: int, message: str, *about: object) -> None:
+    """Logs at a level, unless this process has already logged the same."""
+    if (message, *about) not in _said:
+        _said.add((message, *about))
+        logger.log(level, message, *about)
+
+
+def forget_what_was_said() -> None:
+    """Everything is logged anew."""
+    _said.clear()
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:

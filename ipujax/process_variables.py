@@ -91,6 +91,28 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         _check_switch,
     ),
 }
+#: They act in a build against a Poplar SDK alone.
+OF_SDK_BUILDS = frozenset({"IPUJAX_POPX_CODELETS", "IPUJAX_CALLBACK_TIMEOUT"})
+#: Variables of Graphcore's tools that JAX's programs do not read, and what to use instead. Poplar
+#: reads its own in a build against its SDK.
+OF_POPLAR = ("POPLAR_", "POPLIBS_", "PVTI_")
+_LEVEL, _DESTINATION = "set IPUJAX_LOG_LEVEL", "set IPUJAX_LOG_DESTINATION"
+UNREAD_VARIABLES: dict[str, str] = {
+    "PVTI_OPTIONS": "jax.profiler.trace and ipu.trace record what runs",
+    "POPLAR_RUNTIME_OPTIONS": "no run waits for an IPU; an Engine in C++ reads it",
+    "POPLAR_TARGET_OPTIONS": "set JAX_IPU_DEVICE_COUNT, IPUJAX_MACHINE and others",
+    "POPLAR_SIMULATOR_OPTIONS": "the IPU Model has options of its own: python -m ipujax options",
+    "POPLAR_LOG_LEVEL": _LEVEL,
+    "POPLAR_LOG_DEST": _DESTINATION,
+    "POPLIBS_LOG_LEVEL": _LEVEL,
+    "POPLIBS_LOG_DEST": _DESTINATION,
+    "POPTORCH_LOG_LEVEL": _LEVEL,
+    "POPTORCH_CACHE_DIR": "set IPUJAX_EXECUTABLE_CACHE_DIR",
+    "POPTORCH_IPU_MODEL": "set JAX_IPU_USE_MODEL",
+    "POPTORCH_WAIT_FOR_IPU": "set IPUJAX_WAIT_FOR_IPU",
+    "TF_POPLAR_FLAGS": "call ipu.configure, or set a variable for each option: "
+    "python -m ipujax options",
+}
 #: Read by the build and its tests only.
 BUILD_VARIABLES = frozenset(
     {"IPUJAX_CPP_TESTS", "IPUJAX_POPLAR_SDK", "IPUJAX_SHOW_ULP", "IPUJAX_TESTS_ON_SDK"}

@@ -235,20 +235,6 @@ def test_a_count_that_machines_do_not_attach_is_warned_of_once(caplog):
     assert not caplog.records
 
 
-def test_poplars_variables_for_reports_are_warned_of_once(caplog):
-    for name in ("POPLAR_ENGINE_OPTIONS", "PVTI_OPTIONS"):
-        config._said.discard(name)
-        caplog.clear()
-        for _ in range(2):
-            config.from_environment({name: '{"autoReport.all": "true"}'})
-        (record,) = caplog.records
-        assert f"{name} writes no reports of JAX's programs" in record.getMessage()
-    config._said.discard("POPLAR_ENGINE_OPTIONS")
-    caplog.clear()
-    config.from_environment({"POPLAR_ENGINE_OPTIONS": '{"debug.outOfMemory": "false"}'})
-    assert not caplog.records
-
-
 @pytest.mark.parametrize("text", ["{", "[1]", '{"debug.outOfMemory": [1]}', '{"no.such": "1"}'])
 def test_a_wrong_variable_of_the_engines_options_is_refused(monkeypatch, text):
     monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", text)

@@ -16,7 +16,7 @@ from ipujax.errors import VerifyError
 
 def verify(program: Program, stage: str) -> None:
     """Raises a VerifyError that names `stage` if the program is not well formed."""
-    closely = bool(os.environ.get("IPUJAX_VERIFY"))
+    closely = os.environ.get("IPUJAX_VERIFY", "0") != "0"
     if closely or stage == SCHEDULE:
         check_structure(program, stage)
     if closely:
