@@ -190,7 +190,7 @@ Engine::Impl& Engine::impl() const { return internal::held(impl_, "Engine"); }
 
 Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<Impl>(exe)) {
   const internal::EngineOptions options = internal::engineOptions(opt);
-  impl_->report_file = internal::reportFile(options.flags);
+  impl_->report_file = internal::reportFile(options);
   impl_->options = options.flags;
   impl_->run_options = RuntimeOptions(OptionFlags()).flags();
   internal::threadsForCallbacks(impl_->options, impl_->run_options);  // throws for their values

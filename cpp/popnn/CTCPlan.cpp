@@ -1,10 +1,13 @@
 #include "popnn/CTCPlan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <ostream>
+#include <string_view>
 
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/NearName.hpp"
 #include "poplin/internal/ConstraintsJson.hpp"
 #include "popnn/internal/CTC.hpp"
 #include "popops/Cast.hpp"
@@ -127,6 +130,8 @@ Tensor ctcIndices(poplar::Graph& graph, const Tensor& t, const std::vector<std::
 }
 
 void checkCtcOptions(const poplar::OptionFlags& options) {
+  constexpr std::array<std::string_view, 3> names{"partialsType", "availableMemoryProportion",
+                                                  "planConstraints"};
   for (const auto& [name, value] : options) {
     if (name == "planConstraints") {
       checkConstraints(value);
@@ -135,9 +140,10 @@ void checkCtcOptions(const poplar::OptionFlags& options) {
         throw poputil::poplibs_error("[popnn::ctc] needs memory for a plan; got " + name + "=" +
                                      value + ". Use a proportion above 0.");
     } else if (name != "partialsType") {
-      throw poplar::invalid_option("[popnn::ctc] got " + name + "=" + value +
-                                   ". Known options are partialsType, availableMemoryProportion "
-                                   "and planConstraints.");
+      throw poplar::invalid_option("[popnn::ctc] got " + name + "=" + value + ". " +
+                                   poplar::internal::didYouMean(name, names) +
+                                   "Known options are partialsType, availableMemoryProportion and "
+                                   "planConstraints.");
     }
   }
 }

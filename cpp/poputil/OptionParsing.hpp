@@ -132,19 +132,7 @@ class OptionSpec {
       : handlers_(handlers) {}
 
   /// Throws invalid_option, which names the option, for another option or a wrong value.
-  void parse(poplar::StringRef option, poplar::StringRef value, bool ignoreUnknown = false) const {
-    const std::string name = option.cloneAsString();
-    const auto found = handlers_.find(name);
-    if (found == handlers_.end()) {
-      if (ignoreUnknown) return;
-      throw poplar::invalid_option("unknown option '" + name + "'");
-    }
-    try {
-      found->second.parseValue(value);
-    } catch (const poplar::invalid_option& e) {
-      throw poplar::invalid_option("option '" + name + "' " + e.what());
-    }
-  }
+  void parse(poplar::StringRef option, poplar::StringRef value, bool ignoreUnknown = false) const;
 
  private:
   std::map<std::string, OptionHandler> handlers_;

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from ipujax._poplar import _poplar as ipu
-from ipujax.config import CompileConfig
+from ipujax.config import CompileConfig, warn_once
 from ipujax.configuration.arithmetic import EXCEPTIONS
+from ipujax.configuration.engine import OF_REPORTS, OF_RUNS
 from ipujax.errors import ConfigError
 from ipujax.product_options import check_product_options, flags_of
 
@@ -20,26 +21,53 @@ VARIABLE = "POPLAR_ENGINE_OPTIONS"
 def with_engine_options(options: CompileConfig) -> CompileConfig:
     """The options with what `engine_options` and Poplar's variable say in their place.
 
-    The Poplar SDK gets `engine_options` as they are, and reads the variable itself.
+    Warns once of each option of Poplar that changes nothing here. The Poplar SDK gets
+    `engine_options` as they are, and reads the variable itself.
 
     Raises:
         ConfigError: an option that no Poplar has, or a value that it cannot have.
     """
     if ipu.backend != "IPU Model":
         return options
-    flags = {**flags_of(options.engine_options), **_flags_of_variable()}
+    flags = engine_flags(options)
     if not flags:
         return options
+    found = _meaning(flags)
+    without_effect = {*found["without_effect"], *(OF_RUNS & flags.keys())}
+    if not found["report_folder"]:
+        without_effect |= OF_REPORTS & flags.keys()
+    for name in sorted(without_effect):
+        warn_once(
+            "[config] the engine option %s has no effect on JAX's programs on the IPU Model.", name
+        )
+    changes: dict[str, Any] = {}
+    if {"debug.outOfMemory", "debug.allowOutOfMemory"} & flags.keys():
+        changes["out_of_memory"] = "error" if found["refuses_too_large"] else "log"
+    if "debug.floatPointOpException" in flags:
+        changes["floating_point_exceptions"] = (
+            ",".join(EXCEPTIONS) if found["float_exceptions"] else ""
+        )
+    if found["report_folder"]:
+        changes["profile"] = True
+    return replace(options, **changes)
+
+
+def engine_flags(options: CompileConfig) -> dict[str, str]:
+    """Poplar's options by name: those of the program, with those of Poplar's variable on top."""
+    return {**flags_of(options.engine_options), **_flags_of_variable()}
+
+
+def report_folder(options: CompileConfig) -> str:
+    """The folder in which Poplar's options ask for reports; empty if they ask for none."""
+    flags = engine_flags(options) if ipu.backend == "IPU Model" else {}
+    return str(_meaning(flags)["report_folder"]) if flags else ""
+
+
+def _meaning(flags: Mapping[str, str]) -> dict[str, Any]:
     try:
-        refuses_too_large, traps = ipu.engine.engineOptions(flags)
+        return ipu.engine.engineOptions(flags)
     except ipu.poplar.poplar_error as error:
         raise ConfigError(str(error)) from None
-    changes: dict[str, Any] = {}
-    if "debug.outOfMemory" in flags:
-        changes["out_of_memory"] = "error" if refuses_too_large else "log"
-    if "debug.floatPointOpException" in flags:
-        changes["floating_point_exceptions"] = ",".join(EXCEPTIONS) if traps else ""
-    return replace(options, **changes)
 
 
 def _flags_of_variable() -> Mapping[str, str]:

@@ -6,7 +6,9 @@
 #include "bindings/model/bindings.hpp"
 #include "engine/Image.hpp"
 #include "engine/build/Build.hpp"
+#include "poplar/internal/EngineOptionNames.hpp"
 #include "poplar/internal/EngineOptions.hpp"
+#include "poplar/internal/EngineProfile.hpp"
 
 namespace engine = ipujax::engine;
 
@@ -206,16 +208,39 @@ void bindEngine(py::module_& m) {
         return std::pair<py::bytes, std::string>(bytes, report);
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
-  // Whether a program that does not fit is refused, and whether floating-point exceptions end it.
+  // What Poplar's options mean here, and all those that change nothing. Throws for wrong ones.
   e.def(
       "engineOptions",
-      [](const std::map<std::string, std::string>& options) {
+      [](const std::map<std::string, std::string>& options) -> Description {
         poplar::OptionFlags flags;
         for (const auto& [name, value] : options) flags.set(name, value);
         const auto found = poplar::internal::engineOptionsAlone(flags);
-        return std::pair(found.refuses_too_large, found.float_exceptions);
+        return py::dict("refuses_too_large"_a = found.refuses_too_large,
+                        "float_exceptions"_a = found.float_exceptions,
+                        "report_folder"_a = found.reports ? found.report_folder : "",
+                        "without_effect"_a = found.without_effect);
       },
       "options"_a);
+  // Each option of engines that Poplar documents, and whether it acts on an Engine of the model.
+  e.def("engineOptionNames", [] {
+    std::map<std::string, bool> names;
+    for (const auto& each : poplar::internal::engineOptionNames())
+      names.emplace(each.name, each.acts);
+    return names;
+  });
+  // A report of one run by account, which pva::openReport reads.
+  e.def(
+      "reportOfImage",
+      [](const py::bytes& bytes, const std::map<std::string, std::string>& options) {
+        const std::string_view view = bytes;
+        const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
+        poplar::OptionFlags flags;
+        for (const auto& [name, value] : options) flags.set(name, value);
+        poplar::internal::RunLog log;
+        log.add(image->signature.name, "0", image->cost());
+        return py::bytes(log.report(*image, flags));
+      },
+      "image"_a, "options"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] {

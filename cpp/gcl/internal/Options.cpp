@@ -3,8 +3,11 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/NearName.hpp"
 
 namespace gcl {
 namespace {
@@ -65,6 +68,12 @@ const std::map<std::string, Values>& withoutEffect() {
   return options;
 }
 
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> found{"method", "syncful.maxBroadcastSize", "maxBytesPerTile"};
+  for (const auto& option : withoutEffect()) found.emplace_back(option.first);
+  return found;
+}
+
 }  // namespace
 
 const char* nameOf(Method method) {
@@ -102,8 +111,9 @@ Options Options::read(const poplar::OptionFlags& options) {
         refuse(name, value, "one of " + listOf(values, [](const auto& v) { return v; }));
     } else {
       throw poplar::invalid_option(
-          "[gcl] needs options it knows; got '" + name +
-          "'. Known are method, syncful.maxBroadcastSize and, without effect, maxBytesPerTile, " +
+          "[gcl] needs options it knows; got '" + name + "'. " +
+          poplar::internal::didYouMean(name, names()) +
+          "Known are method, syncful.maxBroadcastSize and, without effect, maxBytesPerTile, " +
           listOf(withoutEffect(), [](const auto& option) { return option.first; }) + ".");
     }
   }

@@ -1,22 +1,18 @@
 #include "poplar/internal/EngineOptions.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <regex>
-#include <string_view>
+#include <set>
 
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/EngineOptionNames.hpp"
 #include "poplar/internal/JsonOptions.hpp"
 
 namespace poplar::internal {
 namespace {
-
-/// The families of options that the SDK documents for Engine and compileGraph. They tune a
-/// compiler, an exchange and a runtime that the model does not have, so they change nothing here.
-constexpr std::array<std::string_view, 9> kFamilies{
-    "autoReport.", "debug.",           "exchange.", "opt.",    "prng.",
-    "profiler.",   "streamCallbacks.", "target.",   "verbose."};
 
 constexpr const char* kMultiThreadMode = "streamCallbacks.multiThreadMode";
 constexpr const char* kNumWorkerThreads = "streamCallbacks.numWorkerThreads";
@@ -38,52 +34,75 @@ void checkPattern(const std::string& name, const std::string& value) {
   }
 }
 
-bool isDocumented(std::string_view name) {
-  return std::ranges::any_of(kFamilies, [&](auto family) { return name.starts_with(family); });
+/// autoReport.all and the parts of a report: any of them asks for all of it.
+bool asksForReport(const std::string& name) {
+  return name == "autoReport.all" || name.starts_with("autoReport.output");
+}
+
+/// Sets what an option that acts here means; throws invalid_option for values that it has not.
+void apply(EngineOptions& found, const std::string& name, const std::string& value) {
+  const auto is_true = [&] { return isFirst(name, value, "true", "false"); };
+  if (name == "profiler.blocks.filter" || name == "profiler.programs.filter")
+    checkPattern(name, value);
+  else if (name == "debug.outOfMemory")
+    found.refuses_too_large = isFirst(name, value, "error", "log");
+  else if (name == "debug.allowOutOfMemory")
+    found.refuses_too_large = !is_true();
+  else if (name == "debug.floatPointOpException")
+    found.float_exceptions = is_true();
+  else if (name == "autoReport.streamAtEachRun")
+    found.reports_each_run = is_true();
+  else if (name == "debug.instrument" || name == "debug.instrumentCompute")
+    found.records_runs = is_true() && found.records_runs;
+  else if (asksForReport(name))
+    found.reports = is_true() || found.reports;
+  else if (name == "autoReport.directory")
+    found.report_folder = value;
 }
 
 }  // namespace
 
 EngineOptions engineOptions(const OptionFlags& options) {
-  return engineOptionsAlone(withEnvironment(options, "POPLAR_ENGINE_OPTIONS"));
+  EngineOptions found = engineOptionsAlone(withEnvironment(options, "POPLAR_ENGINE_OPTIONS"));
+  sayWithoutEffect(found.without_effect);
+  return found;
 }
 
 EngineOptions engineOptionsAlone(const OptionFlags& options) {
   EngineOptions found;
   found.flags = options;
   for (const auto& [name, value] : found.flags) {
-    if (!isDocumented(name)) {
-      throw invalid_option(
-          "[Engine] needs options of Poplar's families (debug.*, target.*, opt.*, autoReport.* "
-          "...); got " +
-          name + " = " + value + ". Use one of these.");
-    }
-    if (name == "profiler.blocks.filter" || name == "profiler.programs.filter")
-      checkPattern(name, value);
-    if (name == "debug.outOfMemory") found.refuses_too_large = isFirst(name, value, "error", "log");
-    if (name == "debug.floatPointOpException")
-      found.float_exceptions = isFirst(name, value, "true", "false");
-    if (name == "autoReport.streamAtEachRun")
-      found.reports_each_run = isFirst(name, value, "true", "false");
-    if (name == "debug.instrument" || name == "debug.instrumentCompute")
-      found.records_runs = found.records_runs && isFirst(name, value, "true", "false");
+    const EngineOptionName* known = engineOption("Engine", name, value);
+    if (!known || !known->acts) found.without_effect.push_back(name);
+    apply(found, name, value);
   }
   return found;
 }
 
+void sayWithoutEffect(const std::vector<std::string>& names) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::scoped_lock lock(mutex);
+  std::string list;
+  for (const auto& name : names)
+    if (said.insert(name).second) list += (list.empty() ? "" : ", ") + name;
+  if (list.empty()) return;
+  std::fprintf(stderr, "ipujax: the IPU Model accepts these options, without effect: %s.\n",
+               list.c_str());
+}
+
 void checkRuntimeOptions(const OptionFlags& options) {
-  constexpr std::array<std::string_view, 6> kNames{
-      "target.syncMethod",      "target.syncPollPeriodUs",      "target.exceptionPollPeriodUs",
-      "target.hostSyncTimeout", "target.gatewayWriteCombining", "target.syncReplicasIndependently"};
+  std::vector<std::string> without_effect;
   for (const auto& [name, value] : options) {
-    const bool is_known = std::ranges::find(kNames, name) != kNames.end() ||
-                          std::string_view(name).starts_with("streamCallbacks.");
-    if (is_known) continue;
-    throw invalid_option(
-        "[RuntimeOptions] needs options of runs (target.sync*, target.hostSyncTimeout, "
-        "streamCallbacks.* ...); got " +
-        name + " = " + value + ". Give others to the Engine.");
+    const EngineOptionName* known = engineOption("RuntimeOptions", name, value);
+    if (known ? !known->of_runs : !name.starts_with("streamCallbacks."))
+      throw invalid_option(
+          "[RuntimeOptions] needs options of runs (target.sync*, target.hostSyncTimeout, "
+          "streamCallbacks.* ...); got " +
+          name + " = " + value + ". Give others to the Engine.");
+    if (!known || !known->acts) without_effect.push_back(name);
   }
+  sayWithoutEffect(without_effect);
 }
 
 bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run) {
@@ -107,15 +126,9 @@ bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run) {
   return mode != "singleThread" && workers.find_first_not_of('0') != std::string::npos;
 }
 
-std::string reportFile(const OptionFlags& options) {
-  bool wanted = false;
-  std::filesystem::path folder = ".";
-  for (const auto& [name, value] : options) {
-    const bool is_output = name == "autoReport.all" || name.starts_with("autoReport.output");
-    if (is_output && value == "true") wanted = true;
-    if (name == "autoReport.directory") folder = value;
-  }
-  if (!wanted) return {};
+std::string reportFile(const EngineOptions& options) {
+  if (!options.reports) return {};
+  const std::filesystem::path folder = options.report_folder;
   std::error_code ignored;  // one that cannot be made is found when the file is written
   std::filesystem::create_directories(folder, ignored);
   return folder / "profile.pop";

@@ -4,9 +4,12 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/NearName.hpp"
 #include "poplin/internal/PlanConstraints.hpp"
 
 namespace poplin {
@@ -75,6 +78,23 @@ const std::set<std::string>& ignored() {
   return names;
 }
 
+/// All options that products and convolutions have.
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> found{"partialsType",
+                                      "partialsType.interTile",
+                                      "interTilePartialsType",
+                                      "interIpuPartialsType",
+                                      "availableMemoryProportion",
+                                      "fullyConnectedPass",
+                                      "pass",
+                                      "planConstraints",
+                                      "tilesPerIPU",
+                                      "numTilesPerIPU"};
+  for (const auto* more : {&truths(), &ignored()})
+    found.insert(found.end(), more->begin(), more->end());
+  return found;
+}
+
 void checkPass(const char* where, const std::string& name, const std::string& value) {
   static const std::set<std::string> passes{
       "NONE",           "INFERENCE_FWD",    "TRAINING_FWD",    "TRAINING_BWD",
@@ -110,8 +130,9 @@ PlanOptions PlanOptions::read(const poplar::OptionFlags& options, const char* wh
       result.tiles = count(where, name, value);
     } else if (!ignored().contains(name)) {
       throw poplar::invalid_option(
-          std::string("[poplin::") + where + "] needs options it knows; got '" + name +
-          "'. Known are partialsType, availableMemoryProportion, fullyConnectedPass, "
+          std::string("[poplin::") + where + "] needs options it knows; got '" + name + "'. " +
+          poplar::internal::didYouMean(name, names()) +
+          "Known are partialsType, availableMemoryProportion, fullyConnectedPass, "
           "use128BitConvUnitLoad, planConstraints and PopLibs' further convolution options.");
     }
   }

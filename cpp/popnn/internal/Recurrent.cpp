@@ -1,6 +1,11 @@
 #include "popnn/internal/Recurrent.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "poplar/exceptions.hpp"
+#include "poplar/internal/NearName.hpp"
 #include "poplin/MatMul.hpp"
 #include "popnn/NonLinearity.hpp"
 #include "popnn/internal/Fused.hpp"
@@ -13,10 +18,19 @@ using poplar::Tensor;
 namespace pe = popops::expr;
 
 RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const char* layer) {
-  static const char* const without_effect[] = {
-      "inferenceOnly", "weightAccumulatorsType", "recomputationMode",
-      "numShards",     "rnnCodeReuse",           "codeReuse",
-      "rnnStepsPerWU", "rnnOptimizeForMemory",   "doFirstStepOutside"};
+  constexpr std::array<std::string_view, 12> names{"partialsType",
+                                                   "availableMemoryProportion",
+                                                   "preCalcWeights",
+                                                   "inferenceOnly",
+                                                   "weightAccumulatorsType",
+                                                   "recomputationMode",
+                                                   "numShards",
+                                                   "rnnCodeReuse",
+                                                   "codeReuse",
+                                                   "rnnStepsPerWU",
+                                                   "rnnOptimizeForMemory",
+                                                   "doFirstStepOutside"};
+  constexpr std::size_t with_effect = 3;
   for (const auto& [name, value] : options) {
     if (name == "partialsType" || name == "availableMemoryProportion") {
       matmul.set(name, value);
@@ -24,11 +38,10 @@ RecurrentOptions::RecurrentOptions(const poplar::OptionFlags& options, const cha
     } else if (name == "preCalcWeights" && (value == "true" || value == "false")) {
       preCalcWeights = value == "true";
     } else {
-      bool known = false;
-      for (const char* other : without_effect) known |= name == other;
-      if (known) continue;
+      if (std::find(names.begin() + with_effect, names.end(), name) != names.end()) continue;
       throw poplar::invalid_option("[popnn::" + std::string(layer) + "] got " + name + "=" + value +
-                                   ". Known options are partialsType, availableMemoryProportion, "
+                                   ". " + poplar::internal::didYouMean(name, names) +
+                                   "Known options are partialsType, availableMemoryProportion, "
                                    "preCalcWeights (true, false), inferenceOnly, "
                                    "weightAccumulatorsType, recomputationMode, numShards.");
     }

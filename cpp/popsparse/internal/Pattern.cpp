@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "poplar/internal/NearName.hpp"
 #include "poputil/exceptions.hpp"
 
 namespace popsparse::internal {
@@ -13,7 +14,10 @@ namespace {
 
 using poputil::poplibs_error;
 
-constexpr std::array kWithoutEffect = {
+/// All options; the first two act.
+constexpr std::array kNames = {
+    "metaInfoBucketOversizeProportion",
+    "partialsType",
     "availableMemoryProportion",
     "doGradAPass",
     "doGradWPass",
@@ -47,11 +51,10 @@ double checkOptions(const char* where, const poplar::OptionFlags& options) {
         throw poplar::invalid_option(std::string("[popsparse::") + where +
                                      "] needs partialsType float; got " + value +
                                      ". Leave the option out.");
-    } else if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), name) ==
-               kWithoutEffect.end()) {
-      throw poplar::invalid_option(std::string("[popsparse::") + where +
-                                   "] needs options it knows; got " + name +
-                                   ". Leave the option out.");
+    } else if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      throw poplar::invalid_option(
+          std::string("[popsparse::") + where + "] needs options it knows; got " + name + ". " +
+          poplar::internal::didYouMean(name, kNames) + "Leave the option out.");
     }
   }
   return oversize;
