@@ -112,6 +112,7 @@ ProgramPtr programOf(const DataPtr& data, std::size_t id) {
 }
 
 std::optional<std::uint32_t> Data::programOf(const std::string& entry) const {
+  if (image->entry_points.empty() && !image->nodes.empty()) return 0;  // a program of JAX
   const auto name = std::ranges::find(image->entry_points, entry);
   const auto root = std::ranges::find(image->nodes, NodeKind::kSwitch, &Node::kind);
   if (name == image->entry_points.end() || root == image->nodes.end()) return std::nullopt;

@@ -25,6 +25,7 @@ from ipujax.compiler.normalise import normalise
 from ipujax.compiler.partition import partition
 from ipujax.compiler.passes.narrow_integers import narrow_integers
 from ipujax.compiler.place import place
+from ipujax.compiler.poplar_reports import write_report
 from ipujax.compiler.remedies import Changes
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.schedule import schedule
@@ -67,6 +68,7 @@ def compile_module(
     """
 
     times = StageTimes()
+    asked: list[Attempt] = []  # the program as its caller wants it
 
     def at(name: str) -> None:
         times.begin(name)
@@ -75,11 +77,15 @@ def compile_module(
     def attempt(changes: Changes) -> Attempt:
         made = _run_stages(code, options, platform, at, changes)
         times.end(made.name)
+        if not changes:
+            asked.append(made)
         return made
 
     def run() -> bytes:
         key = (code, options, sorted(platform.items()))
-        return fitted(attempt, key, at_stage)
+        executable = fitted(attempt, key, at_stage)
+        write_report(asked[-1].name, asked[-1].options, executable)
+        return executable
 
     with _without_collections():
         try:
