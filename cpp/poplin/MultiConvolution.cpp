@@ -1,6 +1,9 @@
 #include "poplin/MultiConvolution.hpp"
 
+#include <map>
+
 #include "poputil/exceptions.hpp"
+#include "poputil/internal/ParseOptions.hpp"
 
 namespace poplin::multiconv {
 namespace {
@@ -31,6 +34,21 @@ void checkSameOption(const std::vector<ConvolutionArgs>& args, const std::string
                                    " for all convolutions; got several. Use the same.");
 }
 
+/// Options of how convolutions share tiles change nothing; throws for others and wrong values.
+void checkOptions(const OptionFlags& options) {
+  bool is_serial = false;
+  unsigned reserved_tiles = 0;
+  double back_off = 0;
+  const poplibs::OptionSpec spec{
+      {"planType",
+       poplibs::OptionHandler::createWithEnum(
+           is_serial, std::map<std::string, bool>{{"serial", true}, {"parallel", false}})},
+      {"perConvReservedTiles", poplibs::OptionHandler::createWithInteger(reserved_tiles)},
+      {"cycleBackOff", poplibs::OptionHandler::createWithDouble(back_off, 0, true, 1)}};
+  poputil::internal::parseOptions(spec, options, "[poplin::multiconv]",
+                                  "Use planType, perConvReservedTiles or cycleBackOff.");
+}
+
 DebugContext numbered(const DebugContext& debugContext, std::size_t i) {
   return {debugContext, "multiconv/" + std::to_string(i)};
 }
@@ -48,21 +66,24 @@ void updateAll(Graph& graph, const std::vector<Args>& args, Sequence& prog,
 }  // namespace
 
 Tensor createWeights(Graph& graph, const std::vector<CreateTensorArgs>& args, unsigned weightsIndex,
-                     const OptionFlags&, PlanningCache* cache) {
+                     const OptionFlags& options, PlanningCache* cache) {
+  checkOptions(options);
   const auto& a = at(args, weightsIndex);
   return poplin::createWeights(graph, a.params, a.name, a.options, cache);
 }
 
 Tensor createInput(Graph& graph, const std::vector<CreateTensorArgs>& args, unsigned inputIndex,
-                   const OptionFlags&, PlanningCache* cache) {
+                   const OptionFlags& options, PlanningCache* cache) {
+  checkOptions(options);
   const auto& a = at(args, inputIndex);
   return poplin::createInput(graph, a.params, a.name, a.options, cache);
 }
 
 std::vector<Tensor> convolution(Graph& graph, const std::vector<ConvolutionArgs>& args,
                                 bool transposeAndFlipWeights, Sequence& prog,
-                                const DebugContext& debugContext, const OptionFlags&,
+                                const DebugContext& debugContext, const OptionFlags& options,
                                 PlanningCache* cache) {
+  checkOptions(options);
   checkSameOption(args, "insertTransformsCycleCountProgs");
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -76,8 +97,9 @@ std::vector<Tensor> convolution(Graph& graph, const std::vector<ConvolutionArgs>
 
 void weightsTransposeChansFlipXY(Graph& graph, std::vector<ConvolutionArgs>& args,
                                  const std::vector<Tensor>& weightsIn, Sequence& prog,
-                                 const OptionFlags&, const DebugContext& debugContext,
+                                 const OptionFlags& options, const DebugContext& debugContext,
                                  PlanningCache*) {
+  checkOptions(options);
   if (weightsIn.size() != args.size()) {
     throw poputil::poplibs_error("[poplin::multiconv] needs weights for each of " +
                                  std::to_string(args.size()) + " convolutions; got " +
@@ -91,7 +113,8 @@ void weightsTransposeChansFlipXY(Graph& graph, std::vector<ConvolutionArgs>& arg
 std::vector<Tensor> calculateWeightDeltas(Graph& graph,
                                           const std::vector<CalculateWeightDeltasArgs>& args,
                                           Sequence& prog, const DebugContext& debugContext,
-                                          const OptionFlags&, PlanningCache* cache) {
+                                          const OptionFlags& options, PlanningCache* cache) {
+  checkOptions(options);
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const auto& a = args[i];
@@ -102,14 +125,16 @@ std::vector<Tensor> calculateWeightDeltas(Graph& graph,
 }
 
 void convolutionWeightUpdate(Graph& graph, const std::vector<ConvWeightUpdateArgs>& args,
-                             Sequence& prog, const DebugContext& debugContext, const OptionFlags&,
-                             PlanningCache* cache) {
+                             Sequence& prog, const DebugContext& debugContext,
+                             const OptionFlags& options, PlanningCache* cache) {
+  checkOptions(options);
   updateAll(graph, args, prog, debugContext, cache);
 }
 
 void convolutionWeightUpdate(Graph& graph, const std::vector<ConvWeightUpdateArgsScalar>& args,
-                             Sequence& prog, const DebugContext& debugContext, const OptionFlags&,
-                             PlanningCache* cache) {
+                             Sequence& prog, const DebugContext& debugContext,
+                             const OptionFlags& options, PlanningCache* cache) {
+  checkOptions(options);
   updateAll(graph, args, prog, debugContext, cache);
 }
 

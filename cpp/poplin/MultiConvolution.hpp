@@ -9,7 +9,8 @@
 #include "poplin/Convolution.hpp"
 
 /// Several convolutions as one operation. Each is planned by itself, for all tiles, and they run
-/// one after another; options that say how they share tiles have no effect.
+/// one after another: planType (serial, parallel), perConvReservedTiles and cycleBackOff, which say
+/// how they share tiles, have no effect. Others throw invalid_option.
 namespace poplin::multiconv {
 
 struct CreateTensorArgs {

@@ -169,7 +169,8 @@ def multi_conv(
 
     Args:
         convs: the convolutions, with float16 or float32 operands.
-        options: of PopLibs' multi-convolution, such as {"planType": "parallel"}.
+        options: of PopLibs' multi-convolution, such as {"planType": "parallel"}; they have no
+            effect on the IPU Model.
     Returns:
         an array for each.
     Raises:
