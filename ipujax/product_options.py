@@ -25,6 +25,52 @@ NEEDS = (
     f'objects of options by layer or source line in "{SCOPES}"'
 )
 
+#: Options of products and convolutions that are read and checked, and change nothing in the model;
+#: docs/guides/products.md says why.
+PRODUCTS_IGNORE = frozenset(
+    {
+        "disableSRForAMPVertices",
+        "enableAmpHalfEnginesPlan",
+        "enableConvDithering",
+        "enableFastReduce",
+        "enableSingleInputReduce",
+        "enableTransformsConvTable",
+        "experimental.slicVmac16",
+        "gatherConvOutput",
+        "gatherOutput",
+        "inputRHSIsPreArranged",
+        "insertTransformsCycleCountProgs",
+        "interIpuPartialsEnabled",
+        "interIpuPartialsType",
+        "interTilePartialsType",
+        "maxOutputMemoryProportion",
+        "numIPUs",
+        "partialsType.interIPU",
+        "partialsType.interTile",
+        "planConstraintsOutputFilename",
+        "remapOutputTensor",
+        "startTileMultiplier",
+        "use128BitLoad",
+        "useAggressiveRegrouping",
+        "weightUpdateMethod",
+    }
+)
+#: The same of GCL's collectives.
+COLLECTIVES_IGNORE = frozenset(
+    {
+        "collectiveImplementation",
+        "link",
+        "maxBytesPerTile",
+        "syncful.allToAll",
+        "syncful.useForwardingToSupportStridedGroups",
+        "syncful.useOptimisedLayout",
+        "topology",
+        "useGclCollectives",
+        "useReplicatedImplementation",
+        "useSynclessCollectives",
+    }
+)
+
 #: Options of PopLibs' pooling, all of them true or false.
 POOLING = ("poolUseIntrospectiveMapping", "optimizeForSpeed", "useFloatPartialsWhereBeneficial")
 
@@ -95,6 +141,14 @@ def as_text(options: Mapping[str, Any] | str) -> str:
 def has_scopes(text: str) -> bool:
     """Whether some options are for some products only."""
     return SCOPES in text and SCOPES in json_of(text)
+
+
+@lru_cache(maxsize=256)
+def names_of(text: str) -> frozenset[str]:
+    """The names of all options in the text, those of scopes with them."""
+    options = json_of(text) if text else {}
+    groups = (options, *options.pop(SCOPES, {}).values())
+    return frozenset(name for group in groups for name in group)
 
 
 @lru_cache(maxsize=256)

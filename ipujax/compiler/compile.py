@@ -40,6 +40,7 @@ from ipujax.compiler.stages import (
     PLACE,
     SCHEDULE,
 )
+from ipujax.compiler.unheeded import warn_of_unheeded
 from ipujax.errors import InvalidProgramError, IpuError
 from ipujax.types import PlatformConfig
 
@@ -138,6 +139,8 @@ def _run_stages(
         if ipu.backend != "IPU Model":
             program = narrow_integers(program)
             refuse_wide(program)
+        elif not changes:
+            warn_of_unheeded(program)
         wide = first_wide_op(program) if ipu.backend == "IPU Model" else None
         program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)

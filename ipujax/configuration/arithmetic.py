@@ -28,8 +28,8 @@ class ProductOptions:
     )
     available_memory_proportion: float = option(
         0.6,
-        "Share of tile memory that a matmul or convolution may use for temporaries; lookups of "
-        "embeddings do not read it.",
+        "Share of tile memory that a matmul or convolution may use for temporaries; no effect "
+        "on lookups of rows, which have one plan on the IPU Model.",
         "IPUJAX_AVAILABLE_MEMORY_PROPORTION",
         bounds=(0.0, 1.0),
         scoped=True,

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ipujax.option import shown
-from ipujax.process_variables import PROCESS_VARIABLES
+from ipujax.process_variables import OF_SDK_BUILDS, PROCESS_VARIABLES, UNREAD_VARIABLES
 
 if TYPE_CHECKING:
     from ipujax.configuration.tree import IPUConfig
@@ -141,5 +141,37 @@ def table() -> str:
             variable = spec.metadata["env"]
             lines.append(f"| `{name}` | `{variable}` | {default} | {shown(spec)} | {what} |")
     lines += ["", "## Process", "", "| environment variable | what |", "|---|---|"]
-    lines += [f"| `{name}` | {what} |" for name, (what, _) in PROCESS_VARIABLES.items()]
-    return "\n".join(lines) + "\n"
+    for name, (what, _) in PROCESS_VARIABLES.items():
+        what += " No effect on the IPU Model." if name in OF_SDK_BUILDS else ""
+        lines.append(f"| `{name}` | {what} |")
+    return "\n".join([*lines, *_of_poplar()]) + "\n"
+
+
+def _of_poplar() -> list[str]:
+    """What Poplar's own options and variables do here."""
+    from ipujax.configuration.engine import effects
+
+    acting, others = (", ".join(f"`{name}`" for name in names) for names in effects())
+    lines = [
+        "",
+        "## Options of Poplar's engine",
+        "",
+        "In `ipu_engine_options` and in the environment variable `POPLAR_ENGINE_OPTIONS`, which "
+        "comes on top. A misspelt name is refused.",
+        "",
+        "| options | on JAX's programs on the IPU Model |",
+        "|---|---|",
+        f"| {acting} | act. `autoReport.all` or an `autoReport.output*` writes a report of each "
+        "program that is compiled, `<autoReport.directory>/jit_f/profile.pop`, which "
+        "`pva::openReport` of the IPU Model reads; those of `profiler.*` and "
+        "`debug.instrumentExternalExchange` choose what it tells of blocks. |",
+        f"| {others}, and unknown ones of the same families | no effect; the log says so once |",
+        "",
+        "## Variables of Graphcore's tools",
+        "",
+        "JAX's programs do not read them on the IPU Model; the log says so once.",
+        "",
+        "| environment variable | instead |",
+        "|---|---|",
+    ]
+    return lines + [f"| `{name}` | {instead} |" for name, instead in UNREAD_VARIABLES.items()]

@@ -262,9 +262,9 @@ class DiagnosticOptions:
     )
     engine_options: str = option(
         "",
-        "Options of poplar::Engine, as a JSON object. The model heeds debug.outOfMemory and "
-        "debug.floatPointOpException, as out_of_memory and floating_point_exceptions; others are "
-        "for the Poplar SDK's compiler.",
+        "Options of poplar::Engine, as a JSON object. The model heeds debug.outOfMemory, "
+        "debug.allowOutOfMemory and debug.floatPointOpException, as out_of_memory and "
+        "floating_point_exceptions, and autoReport.*; others are for the Poplar SDK's compiler.",
         "IPUJAX_ENGINE_OPTIONS",
         check=check_product_options,
     )
