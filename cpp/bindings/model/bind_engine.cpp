@@ -185,6 +185,21 @@ Description profileImage(const py::bytes& bytes) {
       "float_flops_per_cycle"_a = profile.float_flops_per_cycle);
 }
 
+poplar::OptionFlags flagsOf(const std::map<std::string, std::string>& options) {
+  poplar::OptionFlags flags;
+  for (const auto& [name, value] : options) flags.set(name, value);
+  return flags;
+}
+
+/// A report of one run by account, which pva::openReport reads.
+py::bytes reportOfImage(const py::bytes& bytes, const std::map<std::string, std::string>& options) {
+  const std::string_view view = bytes;
+  const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
+  poplar::internal::RunLog log;
+  log.add(image->signature.name, "0", image->cost());
+  return log.report(*image, flagsOf(options));
+}
+
 }  // namespace
 
 void bindEngine(py::module_& m) {
@@ -212,9 +227,7 @@ void bindEngine(py::module_& m) {
   e.def(
       "engineOptions",
       [](const std::map<std::string, std::string>& options) -> Description {
-        poplar::OptionFlags flags;
-        for (const auto& [name, value] : options) flags.set(name, value);
-        const auto found = poplar::internal::engineOptionsAlone(flags);
+        const auto found = poplar::internal::engineOptionsAlone(flagsOf(options));
         return py::dict("refuses_too_large"_a = found.refuses_too_large,
                         "float_exceptions"_a = found.float_exceptions,
                         "report_folder"_a = found.reports ? found.report_folder : "",
@@ -228,19 +241,7 @@ void bindEngine(py::module_& m) {
       names.emplace(each.name, each.acts);
     return names;
   });
-  // A report of one run by account, which pva::openReport reads.
-  e.def(
-      "reportOfImage",
-      [](const py::bytes& bytes, const std::map<std::string, std::string>& options) {
-        const std::string_view view = bytes;
-        const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
-        poplar::OptionFlags flags;
-        for (const auto& [name, value] : options) flags.set(name, value);
-        poplar::internal::RunLog log;
-        log.add(image->signature.name, "0", image->cost());
-        return py::bytes(log.report(*image, flags));
-      },
-      "image"_a, "options"_a);
+  e.def("reportOfImage", &reportOfImage, "image"_a, "options"_a);
   e.def("inspectImage", &inspectImage, "image"_a);
   e.def("profileImage", &profileImage, "image"_a);
   e.def("mechanismNames", [] {
