@@ -3,9 +3,7 @@
 #include <cstdio>
 #include <gcl/Collectives.hpp>
 #include <poplin/MatMul.hpp>
-#include <popnn/Lstm.hpp>
 #include <popops/DynamicSlice.hpp>
-#include <popsparse/FullyConnected.hpp>
 #include <poputil/OptionParsing.hpp>
 #include <string>
 
