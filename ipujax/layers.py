@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 _TRANSFORMATION = re.compile(r"^(?:jit|pjit|jvp|vjp|transpose|vmap|checkpoint|remat)\((.*)\)$")
 #: Parts of names that JAX adds for its own control flow.
-_CONTROL = frozenset(
-    {"while", "body", "cond", "scan", "closed_call", "rematted_computation", "checkpoint"}
+_CONTROL = re.compile(
+    r"while|body|body_pred|cond|branch_\d+_fun|scan|closed_call|rematted_computation|checkpoint"
 )
+#: The scope of an einsum, which JAX names after its equation.
+_EQUATION = re.compile(r"[\w.,\s]*->[\w.\s]*")
+_JITTED = re.compile(r"p?jit\((.*)\)")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -23,16 +26,36 @@ def layer_of(name: str) -> tuple[str, str]:
         ('layer1/attention', 'dot_general')
     """
     parts = _split(name)
+    return "/".join(scopes_of(name)), parts[-1].rstrip(":") if parts else ""
+
+
+def scopes_of(name: str, functions: Collection[str] | None = None) -> list[str]:
+    """The named scopes of a name, without what JAX names by itself.
+
+    Args:
+        name: as JAX gives it.
+        functions: those that were running when the op was traced. Functions that were jitted inside
+            of the program count as scopes if they are among them: JAX's own, such as `jit(relu)`,
+            are not. By default all count.
+    """
     scopes = []
-    for index, part in enumerate(parts[:-1]):
+    for index, part in enumerate(_split(name)[:-1]):
         while wrapped := _TRANSFORMATION.match(part):
-            if part.startswith(("jit(", "pjit(")) and index == 0:
+            jitted = _JITTED.fullmatch(part)
+            if jitted and (index == 0 or (functions is not None and jitted[1] not in functions)):
                 part = ""
                 break
             part = wrapped[1]
-        if part and part not in _CONTROL:
+        if part and not (_CONTROL.fullmatch(part) or _EQUATION.fullmatch(part)):
             scopes.append(part)
-    return "/".join(scopes), parts[-1].rstrip(":") if parts else ""
+    return scopes
+
+
+def direction_of(name: str) -> str:
+    """ "forward" or "backward" of a derivative; empty for ops of none."""
+    if is_backward(name):
+        return "backward"
+    return "forward" if "jvp(" in name else ""
 
 
 def is_backward(name: str) -> bool:

@@ -10,6 +10,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/Half.hpp"
+#include "engine/SourceText.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/Edges.hpp"
 #include "engine/kernels/Turn.hpp"
@@ -79,7 +80,7 @@ class TrapKernel final : public Kernel {
       : kernel_(std::move(kernel)),
         operands_(step.operands),
         traps_(step.attributes.integer(kFloatTraps)),
-        where_(debug.source.empty() ? debug.name : debug.name + " (" + debug.source + ")"),
+        where_(placeOf(debug.name, debug.source)),
         name_(step.kernel) {
     divides_ = name_ == "engine.vertices";  // it may
     if (roleOf(step) != KernelRole::kElementwise) return;

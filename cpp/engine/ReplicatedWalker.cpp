@@ -7,6 +7,7 @@
 
 #include "engine/HostCallbacks.hpp"
 #include "engine/ReplicaThreads.hpp"
+#include "engine/SourceText.hpp"
 
 namespace ipujax::engine {
 namespace {
@@ -230,7 +231,7 @@ std::string ReplicatedWalker::meetingPlace(std::uint32_t index) const {
   const Node& node = image_.nodes[index];
   if (node.kind == NodeKind::kStep) {
     const DebugEntry& entry = image_.debug[image_.steps[node.value].debug];
-    return entry.source.empty() ? entry.name : entry.name + " (" + entry.source + ")";
+    return placeOf(entry.name, entry.source);
   }
   for (const auto child : node.children)
     if (facts_[child].meets) return meetingPlace(child);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "engine/SourceText.hpp"
 #include "engine/graph/DebugContext.hpp"
 #include "poplar/exceptions.hpp"
 
@@ -139,7 +140,7 @@ namespace ipujax::engine {
 
 void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext) {
   const auto& location = debugContext.getLocation();
-  std::string place = debugContext.source();
+  std::string place = lineOf(debugContext.source());
   if (place.empty() && location.isValid())
     place = std::string(location.getFileName()) + ":" + std::to_string(location.getLineNumber()) +
             " in " + std::string(location.getFunctionName());

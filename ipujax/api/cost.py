@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ import jax.export
 
 from ipujax import jax_compat
 from ipujax.api.program_devices import on_ipus
+from ipujax.choices import Fetched
 from ipujax.errors import ConfigError, FitError, PlacementError
 from ipujax.html_tables import html_table, paragraphs
 from ipujax.reporting.model import CODE
@@ -131,7 +131,7 @@ def cost(
     fun: Callable[..., Any],
     *args: Any,
     streamed: str | Iterable[str] = (),
-    fetched: str | None = None,
+    fetched: Fetched | None = None,
     run: bool = False,
 ) -> Cost:
     """Compiles a function for an IPU and says what it costs. Nothing runs unless you ask.
@@ -238,7 +238,7 @@ def lower(
     args = on_ipus(where, getattr(fun, "__name__", "a function"), args)
     platforms = {device.platform for device in jax.tree.leaves(_devices(args))}
     jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
-    locations = nullcontext() if with_callers else jax_compat.short_locations()
+    locations = jax_compat.long_locations() if with_callers else jax_compat.short_locations()
     with jax.default_device(_first_ipu()), locations:
         lowered = jitted.lower(*args)
     if platforms - {jax_compat.PLATFORM}:

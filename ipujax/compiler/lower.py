@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ingest import Request
-from ipujax.compiler.ir import Program, Seen, Value
+from ipujax.compiler.ir import NO_SOURCE, Program, Seen, Value
 from ipujax.compiler.kept_arguments import KeptArguments
 from ipujax.compiler.layouts import layout_groups
 from ipujax.compiler.mapping import map_parameters
@@ -130,7 +130,7 @@ def _write_results(
     streams = _result_streams(builder, values)
     remote = _give_remote_results(builder, program, arguments, results, streams)
     names = zip(values, program.result_names, strict=True)
-    debug = [_result_debug(value, name) for value, name in names]
+    debug = [_result_debug(builder, value, name) for value, name in names]
     stored: list[ipu.Tensor | None] = []
     for tensor, value, name in zip(results, values, debug, strict=True):
         if not isinstance(tensor, ipu.poplar.Tensor):
@@ -233,9 +233,8 @@ class _Overwritten:
         return any(tensor.intersectsWith(v) for v in self._variables if v is not own)
 
 
-def _result_debug(value: Value, name: str) -> ipu.DebugContext:
-    line = value.op.source.line if value.op is not None else ""
-    return ipu.poplar.DebugContext(name, line)
+def _result_debug(builder: Builder, value: Value, name: str) -> ipu.DebugContext:
+    return builder.named_debug(name, NO_SOURCE if value.op is None else value.op.source)
 
 
 def _signature(

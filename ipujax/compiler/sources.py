@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ipujax import placement
+from ipujax.call_frames import Frame, own_place, without_repeats
 from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config import PER_CALL_PREFIX
+from ipujax.origins import Origin, origin_of
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame outside JAX; that of the user's code may be further out, behind a library's.
-_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-#: Folders of installed libraries, and what Python itself runs programs with.
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|^<frozen ")
-_PACKAGE = str(Path(__file__).parents[1])
+_FILE = re.compile(r'(?:"((?:[^"\\]|\\.)*)"\()?"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (\d*):(\d+))?')
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
 
@@ -34,6 +32,8 @@ _PLACES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     (placement.DIRECTION, "direction", str),
     (placement.PIPELINE, "pipeline", str),
     (placement.WEIGHT_UPDATE, "weight_update", placement.read_options),
+    (placement.BLOCK, "block", lambda text: placement.read_block(text)[0]),
+    (placement.OUTLINED, "function", str),
     (placement.OUTLINED_CALLS, "outlined", placement.numbers_of),
     (placement.OFFLOAD, "offload", int),
     (placement.PHASE, "phase", placement.read_phase),
@@ -47,7 +47,7 @@ class Sources:
         self._known: dict[Any, Source] = {}
         #: By the caller's address; the caller is kept so that no other gets it.
         self._called: dict[int, tuple[Source, dict[Any, Source]]] = {}
-        self._scoped: dict[tuple[Source, Any], Source] = {}
+        self._scoped: dict[tuple[Source, tuple[str, ...], Any], Source] = {}
         self._num_outlined = 0
 
     def of(self, operation: Any, caller: Source = NO_SOURCE) -> Source:
@@ -56,11 +56,11 @@ class Sources:
         attributes = operation.attributes
         if METADATA not in attributes:
             return source
-        key = (source, attributes[METADATA])
+        key = (source, source.locations, attributes[METADATA])
         scoped = self._scoped.get(key)
         if scoped is None:
-            _check_place(key[1], source)
-            own = {item.name: item.attr.value for item in key[1]}
+            _check_place(key[2], source)
+            own = {item.name: item.attr.value for item in key[2]}
             scoped = self._scoped[key] = replace(
                 source, options=_options(own, source), placed=_placed(own, source)
             )
@@ -102,7 +102,12 @@ def _called(source: Source, caller: Source) -> Source:
     is_exported = outer.endswith("/call_exported")
     is_whole = is_exported or own.split("/", 1)[0] == outer.split("/", 1)[0]
     name = own if is_whole or not outer else f"{outer}/{own}" if own else outer
-    return replace(caller, name=name, line=source.line or caller.line)
+    return replace(
+        caller,
+        name=name,
+        line=source.line or caller.line,
+        locations=source.locations + caller.locations,
+    )
 
 
 def name_of(location: Any) -> str:
@@ -148,19 +153,41 @@ def _check_place(metadata: Any, source: Source) -> None:
             placement.check_compute(item.attr.value, source.line)
 
 
-def _own_files(text: str) -> Iterator[re.Match[str]]:
-    """Frames outside of installed libraries and of this package, the innermost first."""
-    return (
-        file
-        for file in _FILE.finditer(text)
-        if not (_INSTALLED.search(file[1]) or file[1].startswith(_PACKAGE))
+def origin(source: Source) -> Origin:
+    """What reports say of where an op comes from."""
+    placed = source.placed
+    found = origin_of(source.line, source.name, frames_of(source.locations))
+    return found._replace(
+        direction=placed.direction or found.direction,
+        block=placed.block,
+        stage=placed.stage_name,
+        function=placed.function,
     )
 
 
+def frames_of(locations: Iterable[str]) -> tuple[Frame, ...]:
+    """The call frames of MLIR's texts of locations, innermost first."""
+    return without_repeats(frame for text in locations for frame in _frames(text))
+
+
+def _frames(text: str) -> Iterator[Frame]:
+    for found in _FILE.finditer(text):
+        function, file, line, column, end_line, end_column = found.groups()
+        if found.start() == text.find('"'):  # what comes before the first file is the op's name
+            function = ""
+        yield Frame(
+            _unescaped(function or ""),
+            _unescaped(file),
+            int(line),
+            int(column) if end_column else -1,
+            int(end_line or line),
+            int(end_column or -1),
+        )
+
+
 def _parse(text: str) -> Source:
-    file = _FILE.search(text)
-    shown = next(_own_files(text), file)
-    line = f"{shown[1].rpartition('/')[2]}:{shown[2]}" if shown else ""
+    line = own_place(_frames(text))
     named = _NAME.match(text)
-    name = named[1] if named and not (file and file.start(1) == named.start(1)) else ""
-    return Source(_unescaped(name), _unescaped(line)) if name or line else NO_SOURCE
+    file = _FILE.search(text)
+    name = named[1] if named and not (file and file.start(2) == named.start(1)) else ""
+    return Source(_unescaped(name), line, locations=(text,)) if name or line else NO_SOURCE

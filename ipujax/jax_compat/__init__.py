@@ -51,6 +51,7 @@ from ipujax.jax_compat.equations import is_literal as is_literal
 from ipujax.jax_compat.equations import is_ordered as is_ordered
 from ipujax.jax_compat.equations import line_of as line_of
 from ipujax.jax_compat.equations import line_of_error as line_of_error
+from ipujax.jax_compat.equations import long_locations as long_locations
 from ipujax.jax_compat.equations import metadata_here as metadata_here
 from ipujax.jax_compat.equations import metadata_of as metadata_of
 from ipujax.jax_compat.equations import name_of as name_of

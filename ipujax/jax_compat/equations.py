@@ -9,6 +9,7 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Literal
 
+from ipujax.call_frames import Frame
 from ipujax.jax_compat.call_primitives import traced_again
 
 #: Calls whose equations may as well stand in the caller.
@@ -48,6 +49,31 @@ def short_locations() -> AbstractContextManager[None]:
 
     limit: AbstractContextManager[None] = config.traceback_in_locations_limit(1)
     return limit
+
+
+def long_locations() -> AbstractContextManager[None]:
+    """Programs lowered inside name all lines that called each other, not the innermost ten."""
+    from jax._src import config
+
+    limit: AbstractContextManager[None] = config.traceback_in_locations_limit(100)
+    return limit
+
+
+def frames_of(eqn: Any) -> list[Frame]:
+    """The call frames around the equation where it was traced, innermost first."""
+    from jax._src import source_info_util
+
+    return [
+        Frame(
+            each.function_name,
+            each.file_name,
+            each.start_line,
+            each.start_column,
+            each.end_line,
+            each.end_column,
+        )
+        for each in source_info_util.user_frames(eqn.source_info.traceback)
+    ]
 
 
 def line_of_error(error: BaseException) -> str:

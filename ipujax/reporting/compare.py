@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipujax.choices import Grouping
 from ipujax.errors import ConfigError
 from ipujax.html_tables import html_table, paragraphs
-from ipujax.reporting.model import GROUPINGS, Report
+from ipujax.reporting.model import Report
 from ipujax.reporting.summary import LISTED, Table, table, verdict
 
 
@@ -37,14 +38,19 @@ class Comparison:
     before: Report
     after: Report
 
-    def by(self, grouping: str) -> list[Change]:
-        """Changes by "line", "layer" or "op", the greatest first."""
+    def by(self, grouping: Grouping) -> list[Change]:
+        """Changes by a grouping of `Report.by`, the greatest first."""
         before = {group.name: group.cycles for group in self.before.by(grouping)}
         after = {group.name: group.cycles for group in self.after.by(grouping)}
         changes = [
             Change(name, before.get(name, 0.0), after.get(name, 0.0)) for name in before | after
         ]
         return sorted(changes, key=lambda change: (-abs(change.difference), change.name))
+
+    @property
+    def groupings(self) -> list[Grouping]:
+        """Those of either report."""
+        return list(dict.fromkeys([*self.before.groupings, *self.after.groupings]))
 
     def totals(self) -> list[tuple[str, float, float]]:
         """Figures of the whole program: name, before, after."""
@@ -114,7 +120,7 @@ class Comparison:
         """The figures of the whole program, then the groups that changed the most."""
         rows = [(name, f"{a:.0f}", f"{b:.0f}", relative(a, b)) for name, a, b in self.totals()]
         tables: list[Table] = [(("", "before", "after", "change"), rows)]
-        for grouping in GROUPINGS:
+        for grouping in self.groupings:
             changes = [change for change in self.by(grouping) if change.difference][:LISTED]
             rows = [
                 (

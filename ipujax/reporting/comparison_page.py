@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ipujax.choices import Grouping
 from ipujax.reporting.compare import Comparison, relative
 from ipujax.reporting.drawing import Section, check_library, header, render
-from ipujax.reporting.model import GROUPINGS
 
 
 def comparison_page(comparison: Comparison) -> str:
@@ -24,7 +24,7 @@ def comparison_page(comparison: Comparison) -> str:
                 "Cycles of a run; the greatest changes first.",
                 _changes(comparison, grouping),
             )
-            for grouping in GROUPINGS
+            for grouping in comparison.groupings
         ),
     ]
     before, after = comparison.before, comparison.after
@@ -43,7 +43,7 @@ def _totals(comparison: Comparison) -> Any:
     return data_table(source, _columns("figure"), 320)
 
 
-def _changes(comparison: Comparison, grouping: str) -> Any:
+def _changes(comparison: Comparison, grouping: Grouping) -> Any:
     from bokeh.models import ColumnDataSource
 
     from ipujax.reporting.tables import LISTED, data_table

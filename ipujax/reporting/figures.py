@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ipujax.reporting.compare import Comparison
-from ipujax.reporting.model import GROUPINGS, Group, Report
+from ipujax.reporting.model import Group, Report
 
 
 def figures(shown: Report | Comparison) -> str:
@@ -42,15 +42,19 @@ def _of_one(report: Report) -> dict[str, Any]:
         "num_steps": len(report.steps),
         "unknown_loops": report.unknown_loops,
         "collectives": [*map(_of_group, report.collectives)],
-        "by": {grouping: [*map(_of_group, report.by(grouping))] for grouping in GROUPINGS},
+        "by": {grouping: [*map(_of_group, report.by(grouping))] for grouping in report.groupings},
+        "modules": [*map(_of_group, report.modules())],
     }
 
 
 def _of_group(group: Group) -> dict[str, Any]:
     return {
         "name": group.name,
+        "stack": group.stack,
         "steps": group.steps,
         "cycles": group.cycles,
+        "forward_cycles": group.forward_cycles,
+        "backward_cycles": group.backward_cycles,
         "exchange_bytes": group.exchange_bytes,
         "link_bytes": group.link_bytes,
         "flops": group.flops,
@@ -68,6 +72,6 @@ def _of_two(comparison: Comparison) -> dict[str, Any]:
                 for c in comparison.by(grouping)
                 if c.difference
             ]
-            for grouping in GROUPINGS
+            for grouping in comparison.groupings
         },
     }

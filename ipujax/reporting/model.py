@@ -8,13 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipujax.choices import Grouping
+
 if TYPE_CHECKING:
     from ipujax.reporting.compare import Comparison
 
 #: What an IPU does, and the columns of cycles that say for how long.
 KINDS = ("compute", "exchange", "sync", "inter-IPU", "host")
 #: What tables of time group steps by, and the field of a step that says so.
-GROUPINGS = {"line": "source", "layer": "scope", "op": "op"}
+GROUPINGS: dict[Grouping, str] = {
+    "line": "source",
+    "layer": "scope",
+    "op": "op",
+    "direction": "direction",
+    "stage": "stage",
+    "block": "block",
+    "function": "function",
+}
+#: Those that every program has.
+ALWAYS_GROUPED: frozenset[Grouping] = frozenset({"line", "layer", "op"})
 
 
 #: Categories of tile memory that must be where a tile can run code.
@@ -32,8 +44,14 @@ class Step:
         times: how often a run executes it; 0 in a branch that the account does not take.
         name: as JAX has it, such as "jit(f)/layer1/dot_general".
         op: the last part of the name.
-        scope: the layer: the named scopes of the name, without transformations.
+        scope: the layer: named scopes and modules, such as "Model/encoder/norm"; for ops outside
+            of both, the function that they are in, such as "loss()".
         source: "train.py:31", or "".
+        stack: the call frames, such as "train.py:31 loss", innermost first.
+        direction: of a derivative, "forward" or "backward"; otherwise "".
+        block: name of the `ipu.block` around it, or "".
+        stage: name of the pipeline stage that it is in, or "".
+        function: name of the `ipu.outlined` function that it is in, or "".
         kernel: what implements it.
         kind: what most of its cycles are; one of `KINDS`.
         operands: types and shapes of the first operands.
@@ -50,6 +68,11 @@ class Step:
     op: str
     scope: str
     source: str
+    stack: tuple[str, ...]
+    direction: str
+    block: str
+    stage: str
+    function: str
     kernel: str
     kind: str
     operands: str
@@ -177,12 +200,18 @@ class Group:
     """Steps that have one line, layer or op. Cycles and bytes are of a whole run.
 
     Attributes:
+        stack: the call frames of the longest step, innermost first.
+        forward_cycles: of a derivative's forward pass.
+        backward_cycles: of a derivative's backward pass.
         link_bytes: that come from other IPUs, in one replica.
     """
 
     name: str
+    stack: tuple[str, ...]
     steps: int
     cycles: float
+    forward_cycles: float
+    backward_cycles: float
     by_kind: tuple[float, ...]
     exchange_bytes: float
     link_bytes: float
@@ -322,12 +351,40 @@ class Report:
         """Of all steps in a run; those of IPUs that work at one time are added up."""
         return sum(step.total_cycles for step in self.steps)
 
-    def by(self, grouping: str) -> list[Group]:
-        """Time by "line", "layer" or "op", longest first. The groups add up to the steps' time."""
+    def by(self, grouping: Grouping) -> list[Group]:
+        """Time by a grouping, longest first. The groups add up to the steps' time.
+
+        Args:
+            grouping: "line", "layer", "op", "direction" (forward or backward), or the names of
+                pipeline stages ("stage"), of blocks ("block") or of outlined functions
+                ("function").
+        """
         attribute = GROUPINGS[grouping]
         found: dict[str, list[Step]] = defaultdict(list)
         for step in self.steps:
             found[getattr(step, attribute)].append(step)
+        return self._groups(found)
+
+    @property
+    def groupings(self) -> list[Grouping]:
+        """Those of `by` that tell steps of this program apart, or that every program has."""
+        return [
+            grouping
+            for grouping, attribute in GROUPINGS.items()
+            if grouping in ALWAYS_GROUPED or any(getattr(step, attribute) for step in self.steps)
+        ]
+
+    def modules(self) -> list[Group]:
+        """Time by module path, with all that is inside of it, longest first.
+
+        The time of "Model/encoder/norm" counts in "Model" and "Model/encoder", too.
+        """
+        found: dict[str, list[Step]] = defaultdict(list)
+        for step in self.steps:
+            parts = step.scope.split("/")
+            for count in range(1, len(parts) + 1):
+                found["/".join(parts[:count])].append(step)
+        found.pop("", None)
         return self._groups(found)
 
     def _groups(self, found: Mapping[str, list[Step]]) -> list[Group]:
@@ -340,11 +397,15 @@ class Report:
             for column in zip(*(step.by_kind() for step in steps), strict=True)
         )
         cycles = sum(kinds)
+        longest = max(steps, key=lambda step: step.total_cycles)
         ideal = sum(step.times * step.utilisation * step.cycles for step in steps)
         return Group(
             name=name,
+            stack=longest.stack,
             steps=len(steps),
             cycles=cycles,
+            forward_cycles=_cycles_of("forward", steps),
+            backward_cycles=_cycles_of("backward", steps),
             by_kind=kinds,
             exchange_bytes=sum(step.times * step.exchange_bytes for step in steps),
             link_bytes=sum(step.times * step.link_bytes for step in steps),
@@ -386,6 +447,10 @@ class Report:
         from ipujax.reporting.summary import summary_page
 
         return summary_page(self)
+
+
+def _cycles_of(direction: str, steps: list[Step]) -> float:
+    return sum(step.total_cycles for step in steps if step.direction == direction)
 
 
 def bits(mask: Any, count: int) -> tuple[int, ...]:

@@ -38,8 +38,10 @@ def _of_time(report: Report) -> list[Section]:
     return [
         Section(
             "Time",
-            "Cycles of one run by source line, layer (named scopes) or op. IPUs that work at one "
-            "time are added up. Click on a head to sort.",
+            "Cycles of one run by source line, layer (named scopes and modules) or op; by module, "
+            "each has the time of all that is inside of it. A pointer on a name shows the call "
+            "stack of its longest step. IPUs that work at one time are added up. Click on a head "
+            "to sort.",
             tables.time_tables(report),
         ),
         Section(

@@ -7,6 +7,7 @@ from typing import Any
 
 from ipujax._poplar import _poplar
 from ipujax.layers import layer_of
+from ipujax.origins import read_origin
 from ipujax.reporting.model import (
     KINDS,
     Ipu,
@@ -80,6 +81,7 @@ def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice
         step = found["steps"][found["nodes"][index][1]]
         kernel, name, source, cost, operands, plan, is_collective = step
         scope, op = layer_of(name)
+        origin = read_origin(source)
         when = seen.get(index)
         host = when.by_kind[KINDS.index("host")] if when else 0.0  # what it waits for
         link = 0.0 if host else cost["link_cycles"]
@@ -97,8 +99,13 @@ def _steps(found: Mapping[str, Any], nodes: tuple[Node, ...], slices: list[Slice
                 times=node.times,
                 name=name,
                 op=op or kernel,
-                scope=scope,
-                source=source,
+                scope=origin.layer or scope,
+                source=origin.line,
+                stack=origin.stack,
+                direction=origin.direction,
+                block=origin.block,
+                stage=origin.stage,
+                function=origin.function,
                 kernel=kernel,
                 kind=KINDS[cycles.index(max(cycles))],
                 operands=", ".join(f"{dtype}[{_sizes(shape)}]" for dtype, shape in operands[:3]),
@@ -151,7 +158,7 @@ def _tensor(row: Any, categories: list[str], count: int) -> Tensor:
     name, source, category, dtype, shape, size, peak, ipus, always = row
     return Tensor(
         name=name,
-        source=source,
+        source=read_origin(source).line,
         category=categories[category],
         dtype=dtype,
         shape=tuple(shape),

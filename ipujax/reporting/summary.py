@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ipujax.choices import Grouping
 from ipujax.html_tables import html_table, paragraphs
-from ipujax.reporting.model import GROUPINGS, KINDS, Report, Tried
+from ipujax.reporting.model import KINDS, Report, Tried
 
 LISTED = 5  #: rows of a table
+
+CALLERS = "called from"  #: head of a column of text
 
 #: Heads of columns, and rows.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -37,7 +40,7 @@ def _said(report: Report) -> list[str]:
 
 
 def _tables(report: Report) -> list[Table]:
-    groups = [_groups(report, grouping) for grouping in ("line", "layer")]
+    groups = [_groups(report, grouping) for grouping in report.groupings if grouping != "op"]
     collectives = [_collectives(report)] if report.collectives else []
     return [*groups, *collectives, _tensors(report), _ipus(report)]
 
@@ -109,19 +112,36 @@ def _collectives(report: Report) -> Table:
     return ("collective", "cycles", "of all", "link bytes"), rows
 
 
-def _groups(report: Report, grouping: str) -> Table:
+def _groups(report: Report, grouping: Grouping) -> Table:
+    """The longest groups; forward and backward passes apart, and callers of lines."""
     total = report.step_cycles or 1.0
-    rows = [
-        (
+    is_line = grouping == "line"
+    is_derivative = "direction" in report.groupings and grouping != "direction"
+    heads = ["cycles", "of all", *(["forward", "backward"] if is_derivative else [])]
+    heads = [grouping, *heads, "utilisation", *([CALLERS] if is_line else [])]
+    rows = []
+    for group in report.by(grouping)[:LISTED]:
+        row = [
             group.name or f"(no {grouping})",
             f"{group.cycles:.0f}",
             f"{group.cycles / total:.1%}",
-            f"{group.utilisation:.1%}",
-        )
-        for group in report.by(grouping)[:LISTED]
-    ]
-    assert grouping in GROUPINGS
-    return (grouping, "cycles", "of all", "utilisation"), rows
+        ]
+        if is_derivative:
+            row += [f"{group.forward_cycles:.0f}", f"{group.backward_cycles:.0f}"]
+        row.append(f"{group.utilisation:.1%}")
+        if is_line:
+            row.append(callers(group.name, group.stack))
+        rows.append(row)
+    return heads, rows
+
+
+def callers(line: str, stack: Sequence[str], most: int = 2) -> str:
+    """The function of a line and the frames around it, such as "loss < train.py:31 step"."""
+    at = next((i for i, frame in enumerate(stack) if frame.partition(" ")[0] == line), None)
+    if at is None:
+        return ""
+    around = [stack[at].partition(" ")[2], *stack[at + 1 :]][:most]
+    return " < ".join(filter(None, around))
 
 
 def _tensors(report: Report) -> Table:
@@ -191,13 +211,13 @@ def _ipus(report: Report) -> Table:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines with columns of equal width; the first column to the left, others to the right."""
+    """Lines with columns of equal width; text to the left, numbers to the right."""
     lines = [tuple(heads), *map(tuple, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     return [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if i == 0 or heads[i] == CALLERS else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
+        ).rstrip()
         for line in lines
     ]

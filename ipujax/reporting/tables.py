@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipujax.reporting.drawing import COLOURS, WIDTH, template, whole_numbers
-from ipujax.reporting.model import ALWAYS_LIVE, GROUPINGS, KINDS, Report, Tensor
+from ipujax.reporting.model import ALWAYS_LIVE, KINDS, Group, Report, Tensor
 from ipujax.reporting.summary import as_it_is, shape_of, slower
 
 LISTED = 1000  #: rows of a table
@@ -15,6 +15,8 @@ BAR_TIPS = [("name", "@name"), ("kind", "$name"), ("cycles", "@$name{0,0}")]
 
 #: Text of which a pointer shows all.
 _WHOLE = '<span title="<%- value %>"><%- value %></span>'
+#: A name of which a pointer shows the call stack.
+_STACK = '<span title="<%- stack %>"><%- value %></span>'
 
 Table = Mapping[str, Sequence[Any]]
 
@@ -24,6 +26,7 @@ def _formats() -> dict[str, Any]:
 
     return {
         "text": StringFormatter(),
+        "stack": HTMLTemplateFormatter(template=_STACK),
         "long": HTMLTemplateFormatter(template=_WHOLE),
         "number": NumberFormatter(format="0,0", text_align="right"),
         "percent": NumberFormatter(format="0.0%", text_align="right"),
@@ -71,19 +74,25 @@ def time_tables(report: Report) -> Any:
     from bokeh.layouts import column, row
     from bokeh.models import ColumnDataSource, RadioButtonGroup
 
-    tables = [_times(report, grouping) for grouping in GROUPINGS]
+    names = [*report.groupings, "module"]
+    tables = [
+        *(_times(report, name, report.by(name)) for name in report.groupings),
+        _times(report, "module", report.modules()),
+    ]
     source = ColumnDataSource(dict(tables[0]), name="times")
     bars = ColumnDataSource({name: values[:DRAWN] for name, values in tables[0].items()})
     bars.data["label"] = [f"{i + 1}. {name}" for i, name in enumerate(bars.data["name"])]
     figure = _bars(bars)
-    choice = RadioButtonGroup(labels=[f"by {name}" for name in GROUPINGS], active=0, name="group")
+    choice = RadioButtonGroup(labels=[f"by {name}" for name in names], active=0, name="group")
     box = _filtered(tables, source, choice, bars=bars, figure=figure)
     columns = [
-        ("name", "line, layer or op", "text", 300),
+        ("name", "line, layer or op", "stack", 300),
         ("cycles", "cycles", "number", 90),
         ("share", "of all", "percent", 60),
         *((kind, kind, "number", 85) for kind in KINDS),
         ("bytes", "exchanged bytes", "number", 110),
+        ("forward", "forward", "number", 85),
+        ("backward", "backward", "number", 85),
         ("flops", "flops", "number", 110),
         ("utilisation", "utilisation", "percent", 75),
         ("steps", "steps", "number", 55),
@@ -91,19 +100,26 @@ def time_tables(report: Report) -> Any:
     return column(row(choice, box), figure, data_table(source, columns, 320))
 
 
-def _times(report: Report, grouping: str) -> Table:
-    groups = report.by(grouping)[:LISTED]
+def _times(report: Report, grouping: str, groups: Sequence[Group]) -> Table:
+    groups = groups[:LISTED]
     total = report.step_cycles or 1.0
     return {
         "name": [group.name or f"(no {grouping})" for group in groups],
         "cycles": [group.cycles for group in groups],
         "share": [group.cycles / total for group in groups],
         **{kind: [group.by_kind[i] for group in groups] for i, kind in enumerate(KINDS)},
+        "forward": [group.forward_cycles for group in groups],
+        "backward": [group.backward_cycles for group in groups],
+        "stack": [_stack(group.stack) for group in groups],
         "bytes": [group.exchange_bytes for group in groups],
         "flops": [group.flops for group in groups],
         "utilisation": [group.utilisation for group in groups],
         "steps": [group.steps for group in groups],
     }
+
+
+def _stack(frames: Sequence[str]) -> str:
+    return "\n".join(frames)
 
 
 def _bars(source: Any) -> Any:
@@ -142,7 +158,9 @@ def step_table(report: Report) -> Any:
     table: Table = {
         "name": [step.op for step in steps],
         "source": [step.source for step in steps],
+        "stack": [_stack(step.stack) for step in steps],
         "scope": [step.scope for step in steps],
+        "direction": [step.direction for step in steps],
         "operands": [step.operands for step in steps],
         "plan": [step.plan for step in steps],
         "cycles": [step.cycles for step in steps],
@@ -154,8 +172,9 @@ def step_table(report: Report) -> Any:
     source = ColumnDataSource(table)
     columns = [
         ("name", "op", "text", 130),
-        ("source", "line", "text", 150),
-        ("scope", "layer", "text", 130),
+        ("source", "line", "stack", 150),
+        ("scope", "layer", "long", 130),
+        ("direction", "direction", "text", 70),
         ("operands", "operands", "text", 230),
         ("plan", "plan", "text", 150),
         ("cycles", "cycles, once", "number", 85),

@@ -34,6 +34,8 @@ def trace(report: Report) -> str:
             args = {
                 "name": step.name,
                 "line": step.source,
+                "layer": step.scope,
+                "stack": " < ".join(step.stack),
                 "kernel": step.kernel,
                 "operands": step.operands,
                 "times": piece.times,

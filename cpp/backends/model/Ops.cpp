@@ -42,7 +42,9 @@ class OpTimes {
     if (cycles == 0) return;
     const engine::DebugEntry& debug = image_.debug[step.debug];
     const std::string_view name = debug.name.empty() ? step.kernel : debug.name;
-    ops_.push_back({name, debug.source, picoseconds(now_), picoseconds(cycles), cycles});
+    const std::string_view source = debug.source;
+    const std::string_view line = source.substr(0, source.find('\n'));
+    ops_.push_back({name, line, picoseconds(now_), picoseconds(cycles), cycles});
     now_ += cycles;
   }
 

@@ -5,6 +5,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/model/bindings.hpp"
 #include "engine/Image.hpp"
+#include "engine/SourceText.hpp"
 #include "engine/build/Build.hpp"
 #include "poplar/internal/EngineOptionNames.hpp"
 #include "poplar/internal/EngineOptions.hpp"
@@ -46,7 +47,7 @@ Description inspectImage(const py::bytes& bytes) {
     for (const auto& s : step.inner) inner.append(s.kernel);
     steps.append(py::dict("kernel"_a = step.kernel, "inner"_a = inner, "operands"_a = operands,
                           "cost"_a = costDict(step.cost), "name"_a = image->debug[step.debug].name,
-                          "source"_a = image->debug[step.debug].source));
+                          "source"_a = engine::lineOf(image->debug[step.debug].source)));
   }
   py::list nodes;
   for (const auto& node : image->nodes)

@@ -1,5 +1,6 @@
 #include "bindings/backend.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -128,6 +129,7 @@ Tensor constantOf(Graph& graph, Type type, const Shape& shape, const void* value
 /// The line as Poplar's own place in a source, and in the name: profiles and errors have names
 /// alone.
 DebugContext backend::debugOf(std::string name, std::string source) {
+  source.resize(std::min(source.find('\n'), source.size()));  // what only the model's profiles have
   const poplar::SourceLocation place = placeOf(source);
   if (!place.isValid()) return {std::move(name), place};
   return {name + "@" + source, place};

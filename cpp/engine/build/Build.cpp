@@ -7,6 +7,7 @@
 
 #include "engine/Errors.hpp"
 #include "engine/FloatTraps.hpp"
+#include "engine/SourceText.hpp"
 #include "engine/build/Draft.hpp"
 #include "engine/codelets/VertexState.hpp"
 #include "engine/graph/RemoteCopy.hpp"
@@ -139,8 +140,8 @@ std::string fullTileReport(const Image& image) {
   const char* separator = " ";
   for (const auto& tensor : m.largest) {
     const DebugEntry& debug = image.debug[tensor.debug];
-    os << std::exchange(separator, "; ") << (debug.name.empty() ? "(unnamed)" : debug.name);
-    if (!debug.source.empty()) os << " (" << debug.source << ")";
+    const std::string name = debug.name.empty() ? "(unnamed)" : debug.name;
+    os << std::exchange(separator, "; ") << placeOf(name, debug.source);
     os << " " << tensor.worst_tile_bytes << " of " << tensor.bytes << " bytes";
     if (tensor.count > 1) os << " each, " << tensor.count << " tensors";
   }

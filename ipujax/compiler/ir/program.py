@@ -39,6 +39,9 @@ class Placed:
     #: the fewest bytes of what waits in the host's memory in that loop; None: nothing does
     offload: int | None = None
     phase: placement.LeavingPhase | None = None  #: if values leave the tiles between phases
+    #: What reports name, and nothing else tells apart: of `ipu.block` and `ipu.outlined`.
+    block: str = field(default="", compare=False)
+    function: str = field(default="", compare=False)
 
     @property
     def ipu(self) -> int | None:
@@ -58,6 +61,8 @@ class Source:
         tuple[str, str], ...
     ] = ()  #: compiler options set for this op, see ipu.precision
     placed: Placed = NOWHERE
+    #: MLIR's text of its location and of those of its callers, innermost first, for reports alone
+    locations: tuple[str, ...] = field(default=(), compare=False)
 
 
 NO_SOURCE = Source()

@@ -15,6 +15,7 @@ from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.rules.rounding_keys import RoundingKeys
+from ipujax.compiler.sources import origin
 from ipujax.config import CompileConfig
 from ipujax.product_options import flags_of
 
@@ -74,7 +75,7 @@ class Builder:
         self.plans = ipu.poplin.PlanningCache() if plans is None else plans
         self.rounding = RoundingKeys(self)
         self._constants: dict[object, ipu.Tensor] = {}
-        self._debug: dict[Source, ipu.DebugContext] = {}
+        self._debug: dict[tuple[Source, tuple[str, ...]], ipu.DebugContext] = {}
         poplar = ipu.poplar
         rows = DTYPES.items()  # without double where Poplar has no type for it
         self.types: dict[str, ipu.Type] = {
@@ -164,13 +165,20 @@ class Builder:
     # Program -------------------------------------------------------------------------------------
 
     def debug(self, op: Op) -> ipu.DebugContext:
-        """Name and source line of the op, for accounts and errors."""
+        """Name and source line of the op, for accounts and errors; for profiles its origin, too."""
         source = op.source
-        context = self._debug.get(source)
+        has_profile = self._scoped_options.program.profile
+        key = (source, source.locations if has_profile else ())
+        context = self._debug.get(key)
         if context is None:
             name = source.name or op.name
-            context = self._debug[source] = ipu.poplar.DebugContext(name, source.line)
+            context = self._debug[key] = self.named_debug(name, source)
         return context
+
+    def named_debug(self, name: str, source: Source) -> ipu.DebugContext:
+        """Another name, with the source line and the origin of an op."""
+        has_profile = self._scoped_options.program.profile
+        return ipu.poplar.DebugContext(name, origin(source).text() if has_profile else source.line)
 
     def variable(
         self, type_: ipu.Type, shape: Sequence[int], debug: ipu.DebugContext
