@@ -20,8 +20,9 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.modules import main_of
-from ipujax.compiler.sources import name_of
+from ipujax.compiler.sources import frames_of, name_of
 from ipujax.convert import sharded as sharded  # its rules join the others
+from ipujax.convert.call_stacks import call_from
 from ipujax.convert.dtypes import cast, dtype_of
 from ipujax.convert.host_calls import call_host, host_group
 from ipujax.convert.ops import RULES, NoRule
@@ -174,7 +175,7 @@ class Importer:
             compute = partial(change, op, compute=compute)
         around = op.name.rpartition("/")[0]
         with jax.named_scope(around) if around else nullcontext():
-            return compute(operands)
+            return call_from(frames_of([str(operation.location)]), partial(compute, operands))
 
     def _compute(self, op: ImportedOp, env: dict[Any, Any], operands: Sequence[Any]) -> list[Any]:
         rule = RULES.get(op.kind)
