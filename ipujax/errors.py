@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
+
+from ipujax.choices import ResetAction
 
 
 class PjrtCode:
@@ -121,9 +123,9 @@ class RecoverableError(IpuError):
     pjrt_code = PjrtCode.UNAVAILABLE
 
     @property
-    def recovery_action(self) -> str:
+    def recovery_action(self) -> ResetAction:
         found = _DEVICE_ERROR.search(str(self))
-        return (found[2] if found else None) or "ipu_reset"
+        return cast(ResetAction, (found[2] if found else None) or "ipu_reset")
 
 
 class UnrecoverableError(IpuError):

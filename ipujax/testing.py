@@ -12,6 +12,7 @@ import numpy as np
 
 from ipujax import tile
 from ipujax.arguments import array, real_number
+from ipujax.choices import Fault
 from ipujax.errors import ConfigError, MismatchError, check_choice
 
 WHERE = "ipu.testing.check_vertex"
@@ -103,7 +104,7 @@ FAULTS = ("link_error", "host_link_timeout", "ecc", "exchange_parity", "power")
 
 
 @contextmanager
-def inject(kind: str, *, at_step: int = 1, program: str = "") -> Iterator[None]:
+def inject(kind: Fault, *, at_step: int = 1, program: str = "") -> Iterator[None]:
     """Makes IPUs fail as hardware does, to test what recovers from it.
 
     The build against a Poplar SDK inserts Poplar's own simulated error in the engine that is to

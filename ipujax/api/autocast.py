@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
+from typing import cast as cast_type
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ from ipujax.errors import ConfigError
 
 jax_compat.hide_frames(__file__)
 
-Function = Callable[..., Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @overload
@@ -41,12 +42,12 @@ def autocast(
 
 
 def autocast(
-    fun: Function | None = None,
+    fun: Callable[..., Any] | None = None,
     policy: CastPolicy | None = None,
     *,
     enabled: bool = True,
     results: Literal["original", "computed"] = "original",
-) -> Function | Scope:
+) -> Callable[..., Any] | Scope:
     """The function with operations cast to float16 or float32, as a policy says.
 
     A transform like `jax.checkpoint`: it composes with jit, grad, vmap and the others, and changes
@@ -120,7 +121,7 @@ class Scope:
                 return fun(*args, **kwargs)
             return _call(fun, self._policy, self._results, args, kwargs)
 
-        return wrapped
+        return cast_type(Function, wrapped)
 
     def __enter__(self) -> None:
         if self._policy is not None and not is_inside():
@@ -136,7 +137,7 @@ class Scope:
         self._entered.pop().__exit__(*error)
 
 
-def _call(fun: Function, policy: CastPolicy, results: str, args: Any, kwargs: Any) -> Any:
+def _call(fun: Callable[..., Any], policy: CastPolicy, results: str, args: Any, kwargs: Any) -> Any:
     leaves, tree = jax.tree.flatten((args, kwargs))
     arrays = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
     made: list[Any] = []

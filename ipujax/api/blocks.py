@@ -83,11 +83,11 @@ class Block:
 class Assigned:
     """The stage that a strategy assigns blocks to."""
 
-    make: Callable[[Callable[..., Any]], StagedFunction]
+    make: Callable[[Callable[..., Any]], StagedFunction[..., Any]]
     place: int | None  #: of the stage or phase in time; None: whenever it is called
     phase: LeavingPhase | None = None  #: if values leave the tiles between phases
 
-    def stage_of(self, fun: Callable[..., Any]) -> StagedFunction:
+    def stage_of(self, fun: Callable[..., Any]) -> StagedFunction[..., Any]:
         return self.make(fun).assigned(self.place, self.phase)
 
 

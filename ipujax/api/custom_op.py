@@ -18,6 +18,7 @@ from jax.interpreters import ad, batching
 from ipujax import custom_op_libraries, jax_compat
 from ipujax.api.custom_calls import custom_call, register
 from ipujax.arguments import array, function, shape_and_dtype, text, whole_numbers
+from ipujax.choices import CustomGradients
 from ipujax.custom_op_libraries import Codelets
 from ipujax.errors import ConfigError, check_choice
 
@@ -114,7 +115,7 @@ def custom_op(
     outputs: Outputs = (),
     *,
     attributes: Attributes = None,
-    gradients: str | None = None,
+    gradients: CustomGradients | None = None,
     inputs_with_gradients: Sequence[int] | None = None,
     gradient_attributes: Attributes = None,
     vmap: Callable[..., Any] | None = None,

@@ -24,6 +24,7 @@ from ipujax.arguments import (
     rate_of,
     whole_number,
 )
+from ipujax.choices import PartitionStrategy
 from ipujax.errors import ConfigError, check_choice
 from ipujax.host_table import files, mapped
 from ipujax.host_table.sgd import HostEmbeddingSGD
@@ -78,7 +79,7 @@ class HostEmbedding:
         table: Any,
         optimizer: HostEmbeddingSGD | None = None,
         *,
-        partition_strategy: str | None = None,
+        partition_strategy: PartitionStrategy | None = None,
         rewind_steps: int = 0,
     ):
         num_kept = whole_number(rewind_steps)
@@ -111,7 +112,7 @@ class HostEmbedding:
         *,
         initializer: Callable[[int, int], Any] | None = None,
         file: str | Path | None = None,
-        partition_strategy: str | None = None,
+        partition_strategy: PartitionStrategy | None = None,
         rewind_steps: int = 0,
     ) -> HostEmbedding:
         """A new table, in memory or in a memory-mapped file.
@@ -362,7 +363,7 @@ class HostEmbedding:
         optimizer: HostEmbeddingSGD | None = None,
         *,
         file: str | Path | None = None,
-        partition_strategy: str | None = None,
+        partition_strategy: PartitionStrategy | None = None,
         rewind_steps: int = 0,
     ) -> HostEmbedding:
         """A table that `save` wrote, copied to memory or to a new memory-mapped file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,13 @@ from ipujax.api.weight_shards import Partition
 from ipujax.placement import OFFLOAD, PIPELINE
 
 #: The schedule in which one stage runs at a time.
-SEQUENTIAL = "sequential"
+SEQUENTIAL: Final = "sequential"
 #: What becomes of a result that each micro-batch gives.
-ALL, LAST, SUM, MEAN, RUNNING_MEAN = "all", "last", "sum", "mean", "running_mean"
+ALL: Final = "all"
+LAST: Final = "last"
+SUM: Final = "sum"
+MEAN: Final = "mean"
+RUNNING_MEAN: Final = "running_mean"
 ACCUMULATED = (SUM, MEAN, RUNNING_MEAN)
 
 

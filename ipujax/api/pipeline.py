@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +26,11 @@ from ipujax.api.pipelined import pipeline_p, prepare
 from ipujax.api.remat import Remat, as_remat
 from ipujax.api.stages import PipelineTrace, StagedFunction, check_ipu, stage, traced_pipeline
 from ipujax.arguments import whole_number
+from ipujax.choices import Accumulation, Recomputation, ScheduleName
 from ipujax.errors import IpuError, PipelineError, check_choice
 
-GROUPED, INTERLEAVED = "grouped", "interleaved"
+GROUPED: Final = "grouped"
+INTERLEAVED: Final = "interleaved"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
 #: Part of the keys of JAX's caches: what it traced of a stage has the stage's place in a pipeline.
 _trace = jax.make_user_context(None)
@@ -39,12 +41,12 @@ def pipeline(
     *,
     micro_batches: int | None = None,
     in_axes: Any = None,
-    schedule: str | None = None,
-    reduction: str | None = None,
+    schedule: ScheduleName | None = None,
+    reduction: Accumulation | None = None,
     outputs: Any = None,
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
-    remat: bool | str | Callable[..., Any] | None = None,
+    remat: bool | Recomputation | Callable[..., Any] | None = None,
     repeat_count: int | None = None,
     batch_serialization_iterations: int = 1,
     offload_activations: bool = False,
@@ -180,8 +182,8 @@ def accumulate(
     *,
     micro_batches: int,
     in_axes: Any = None,
-    schedule: str = GROUPED,
-    reduction: str = MEAN,
+    schedule: ScheduleName = GROUPED,
+    reduction: Accumulation = MEAN,
     outputs: Any = None,
     accumulate_dtype: Any = None,
     device_mapping: Sequence[int] | None = None,
@@ -280,18 +282,20 @@ def _refused(index: int, values: tuple[Any, ...], error: Exception) -> Exception
     )
 
 
-def _as_stages(given: Any) -> StagedFunction | list[StagedFunction]:
+def _as_stages(given: Any) -> StagedFunction[..., Any] | list[StagedFunction[..., Any]]:
     if isinstance(given, (list, tuple)):
         return [_as_stage(one) for one in given]
     return _as_stage(given)
 
 
-def _as_stage(given: Any) -> StagedFunction:
+def _as_stage(given: Any) -> StagedFunction[..., Any]:
     return given if isinstance(given, StagedFunction) else stage(given)
 
 
 def _called(
-    step: StagedFunction | list[StagedFunction], parameters: Any, values: tuple[Any, ...]
+    step: StagedFunction[..., Any] | list[StagedFunction[..., Any]],
+    parameters: Any,
+    values: tuple[Any, ...],
 ) -> Any:
     if isinstance(step, StagedFunction):
         return step(parameters, *values)

@@ -14,6 +14,7 @@ from ipujax.api.loops import ACCUMULATED
 from ipujax.api.pipeline import GROUPED, SCHEDULES
 from ipujax.api.pipeline_arguments import Arguments
 from ipujax.api.plan import Plan, flat_function
+from ipujax.choices import Accumulation, Priority, ScheduleName
 from ipujax.errors import PipelineError, check_choice
 from ipujax.planner.choose import Choice, choose, numbers_of_ipus, priced, whole
 from ipujax.planner.costs import Pricing
@@ -37,12 +38,12 @@ def plan_stages(
     fun: Callable[..., Any],
     args: Sequence[Any],
     ipus: tuple[int, int] = (2, MOST_IPUS),
-    priority: str = "cycles",
+    priority: Priority = "cycles",
     *,
     micro_batches: int,
     in_axes: Any = None,
-    schedule: str = GROUPED,
-    reduction: str | None = None,
+    schedule: ScheduleName = GROUPED,
+    reduction: Accumulation | None = None,
     remat: bool | None = None,
     check: bool = True,
 ) -> Plan:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import jax
 
+from ipujax.choices import ResetAction
 from ipujax.errors import ConfigError, IpuError
 
 #: Of `reset_device`, from the least to the most.
@@ -41,7 +42,7 @@ def typed_errors() -> Iterator[None]:
         raise IpuError.from_exception(error) from error
 
 
-def reset_device(action: str = "ipu_reset") -> None:
+def reset_device(action: ResetAction = "ipu_reset") -> None:
     """Resets the IPUs of this process after a RecoverableError.
 
     Compiled programs stay loaded. Arrays that were donated to the run that failed are lost: load

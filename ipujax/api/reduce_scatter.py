@@ -11,6 +11,7 @@ from jax import lax
 from ipujax.api.primitives import REDUCTIONS, reduce_scatter_p
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.arguments import array
+from ipujax.choices import Operator
 from ipujax.errors import ReplicationError, check_choice
 
 #: The names of GCL's CollectiveOperator.
@@ -19,7 +20,7 @@ OPERATORS = ("add", "mean", "square_add", "local", *REDUCTIONS)
 
 def reduce_scatter(
     x: Any,
-    op: str = "add",
+    op: Operator = "add",
     replica_group_size: int | None = None,
     *,
     axis_name: AxisName | None = None,

@@ -6,16 +6,21 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 import jax
 
 from ipujax import jax_compat
+from ipujax.choices import Recomputation
 from ipujax.errors import PipelineError, check_choice
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
-AUTO, THEN, INTERLEAVED = "auto", "then", "interleaved"
+AUTO: Final = "auto"
+THEN: Final = "then"
+INTERLEAVED: Final = "interleaved"
 MODES = (AUTO, THEN, INTERLEAVED)
 
 #: The name that `recomputation_checkpoint` gives to values.
@@ -42,38 +47,52 @@ class Remat:
     """What is recomputed, and when; see `ipu.remat`."""
 
     policy: Callable[..., Any] | None = None
-    mode: str = AUTO
+    mode: Recomputation = AUTO
 
-    def __call__(self, fun: Callable[..., Any]) -> Rematerialised:
+    def __call__(self, fun: Callable[P, R]) -> Rematerialised[P, R]:
         return Rematerialised(fun, self)
 
-    def apply(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(self, fun: Callable[P, R]) -> Callable[P, R]:
         """`fun`, whose derivative computes its inner values again."""
         jax_compat.allow_effects_in_checkpoints()
-        recomputed: Callable[..., Any] = jax.checkpoint(fun, policy=Kept(self.policy))
+        recomputed: Callable[P, R] = jax.checkpoint(fun, policy=Kept(self.policy))
         return recomputed
 
 
-class Rematerialised:
+class Rematerialised(Generic[P, R]):
     """A function whose derivative computes its inner values again."""
 
-    def __init__(self, fun: Callable[..., Any], remat: Remat):
+    def __init__(self, fun: Callable[P, R], remat: Remat):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.remat = remat
         self._called = remat.apply(fun)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._called(*args, **kwargs)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., R]:
         return self if instance is None else self.remat(MethodType(self.fun, instance))
+
+
+@overload
+def remat(
+    fun: Callable[P, R],
+    policy: Callable[..., Any] | None = ...,
+    mode: Recomputation = ...,
+) -> Rematerialised[P, R]: ...
+@overload
+def remat(
+    fun: None = ...,
+    policy: Callable[..., Any] | None = ...,
+    mode: Recomputation = ...,
+) -> Remat: ...
 
 
 def remat(
     fun: Callable[..., Any] | None = None,
     policy: Callable[..., Any] | None = None,
-    mode: str = AUTO,
+    mode: Recomputation = AUTO,
 ) -> Any:
     """Makes the derivative of a function compute its inner values again instead of keeping them.
 
@@ -158,7 +177,7 @@ def as_remat(where: str, given: Any) -> Remat | None:
     if isinstance(given, Rematerialised):
         return given.remat
     if isinstance(given, str) and given in MODES:
-        return Remat(mode=given)
+        return Remat(mode=cast(Recomputation, given))
     if not callable(given):
         raise PipelineError(
             f"[{where}] needs remat to be True, False, a policy, one of {', '.join(MODES)}, or "

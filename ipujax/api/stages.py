@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax
 
 from ipujax import jax_compat, placement
 from ipujax.api.precision import check_scoped
 from ipujax.api.remat import AUTO, THEN, Remat, Rematerialised, as_remat
+from ipujax.choices import Recomputation
 from ipujax.errors import PipelineError, PlacementError
 from ipujax.placement import DIRECTION, IPU, PHASE, STAGE, STAGE_NAME, LeavingPhase
 
@@ -101,12 +102,16 @@ class PipelineTrace:
 traced_pipeline: ContextVar[PipelineTrace | None] = ContextVar("traced_pipeline", default=None)
 
 
-class StagedFunction:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class StagedFunction(Generic[P, R]):
     """A pure function with an IPU of its own; see `ipu.stage`."""
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         ipu: int | None,
         name: str,
         remat: Any,
@@ -128,12 +133,14 @@ class StagedFunction:
         self._given = remat
         self._remat = as_remat("ipu.stage", remat)
 
-    def assigned(self, place: int | None, phase: LeavingPhase | None = None) -> StagedFunction:
+    def assigned(
+        self, place: int | None, phase: LeavingPhase | None = None
+    ) -> StagedFunction[P, R]:
         """The stage as one of a strategy, at this place in a pipeline or in this phase."""
         given = (self.fun, self.ipu, self.name, self._given, self._options)
         return StagedFunction(*given, place, phase, is_assigned=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         jax_compat.hide_frames(__file__)
         leaves, tree = jax.tree.flatten((args, kwargs))
         made: list[Any] = []
@@ -189,13 +196,13 @@ class StagedFunction:
 
 
 def stage(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     ipu: int | None = None,
     *,
     name: str | None = None,
-    remat: bool | str | Callable[..., Any] | None = None,
+    remat: bool | Recomputation | Callable[..., Any] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> StagedFunction:
+) -> StagedFunction[P, R]:
     """Gives a pure function an IPU of its own, alone or as a stage of `ipu.pipeline`.
 
     The result is called as `fun` is and composes with `jit`, `grad`, `vmap` and `ipu.pmap`. What

@@ -5,13 +5,17 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ipujax.api.blocks import Assigned, Block, call_in_stages
 from ipujax.api.pipeline import GROUPED, SCHEDULES, pipeline
 from ipujax.api.stages import StagedFunction, stage
+from ipujax.choices import Recomputation, ScheduleName
 from ipujax.errors import PipelineError, PlacementError, check_choice
 from ipujax.placement import LeavingPhase
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AutoStage(enum.Enum):
@@ -47,7 +51,7 @@ class Stage:
         self,
         *blocks: str,
         ipu: int | None = None,
-        remat: bool | str | Callable[..., Any] | None = None,
+        remat: bool | Recomputation | Callable[..., Any] | None = None,
         options: Mapping[str, Any] | None = None,
     ):
         if not blocks or not all(isinstance(name, str) and name for name in blocks):
@@ -60,7 +64,7 @@ class Stage:
         self._make = functools.partial(stage, name="+".join(blocks), remat=remat, options=options)
         self.of(lambda: None, ipu)  # refuses bad arguments at the call
 
-    def of(self, fun: Callable[..., Any], ipu: int | None) -> StagedFunction:
+    def of(self, fun: Callable[..., Any], ipu: int | None) -> StagedFunction[..., Any]:
         """A function as this stage."""
         return self._make(fun, ipu)
 
@@ -73,7 +77,7 @@ class Strategy:
 
     name = "strategy"
 
-    def apply(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(self, fun: Callable[P, R]) -> Callable[P, R]:
         """The function, in stages.
 
         Args:
@@ -244,7 +248,7 @@ class PipelinedExecution(ShardedExecution):
     name = "PipelinedExecution"
     is_ordered = True
 
-    def __init__(self, *stages: Stage | str | AutoStage, schedule: str = GROUPED):
+    def __init__(self, *stages: Stage | str | AutoStage, schedule: ScheduleName = GROUPED):
         super().__init__(*stages)
         check_choice(f"ipu.{self.name}", "schedule", schedule, SCHEDULES, PipelineError)
         self.schedule = schedule

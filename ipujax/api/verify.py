@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import jax
 
 from ipujax import jax_compat
+from ipujax.choices import OracleName
 from ipujax.errors import ConfigError
 from ipujax.verification.oracles import ORACLES
 from ipujax.verification.verifier import VerifiedProgram, Verifier
@@ -32,7 +33,7 @@ class VerifyReport:
 @contextmanager
 def verify(
     *,
-    oracles: Sequence[str] = ORACLES,
+    oracles: Sequence[OracleName] = ORACLES,
     rtol: Mapping[str, float] | None = None,
     reproducer_dir: str | None = ".",
     timeout: float = 60.0,

@@ -12,6 +12,7 @@ from jax import lax
 
 from ipujax.api.reduce_scatter import reduce_scatter
 from ipujax.api.replicas import AxisName, resolve
+from ipujax.choices import WeightOperator
 from ipujax.errors import ReplicationError, check_choice
 
 
@@ -79,7 +80,9 @@ def partition_of(where: str, shard: WeightShard) -> Partition:
     return Partition(tuple(shard.shape), replicas.axis_name)
 
 
-def shard_weights(weights: Any, op: str = "local", *, axis_name: AxisName | None = None) -> Any:
+def shard_weights(
+    weights: Any, op: WeightOperator = "local", *, axis_name: AxisName | None = None
+) -> Any:
     """Partitions weights over the replicas: each keeps one part of each.
 
     `ipu.pipeline` takes parameters in this form and gathers them where they are used. Their

@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ipujax.choices import Priority
 from ipujax.errors import ConvertError
 from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 LONGEST_TIMEOUT_US = 10**12
 PRECISIONS = ("FP32", "FP16")
 CONVERTERS = ("auto", "manual", "load")
-PRIORITIES = {"cycle": "cycles", "memory": "memory"}
+PRIORITIES: dict[str, Priority] = {"cycle": "cycles", "memory": "memory"}
 
 
 @dataclass(frozen=True)

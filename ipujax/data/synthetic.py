@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ipujax.choices import InitializerName
 from ipujax.errors import FeedError
 from ipujax.feeds.batches import part_of
 from ipujax.feeds.keys import check_none
@@ -56,7 +57,9 @@ class Synthetic:
         [3. 3.]
     """
 
-    def __init__(self, spec: Any, initializer: str | Initializer = "zeros", seed: int = 0):
+    def __init__(
+        self, spec: Any, initializer: InitializerName | Initializer = "zeros", seed: int = 0
+    ):
         if isinstance(initializer, str) and initializer not in _INITIALIZERS:
             raise FeedError(
                 f"[synthetic] needs an initializer from {', '.join(_INITIALIZERS)}, or a function; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,16 @@ import numpy as np
 from jax import lax
 
 from ipujax import interrupts, jax_compat
+from ipujax.choices import OutfeedMode
 from ipujax.errors import FeedError, check_choice
 from ipujax.feeds import at_exit, ports
 from ipujax.feeds.keys import as_keys, check_none
 from ipujax.feeds.ports import Replicas, replicas_here
 
-ALL, LAST, SUM, FINAL = "all", "last", "sum", "final"
+ALL: Final = "all"
+LAST: Final = "last"
+SUM: Final = "sum"
+FINAL: Final = "final"
 MODES = (ALL, LAST, SUM, FINAL)
 #: How often `items` looks whether the program has ended, in seconds.
 _GLANCE = 0.01
@@ -58,7 +62,7 @@ class Outfeed:
 
     def __init__(
         self,
-        mode: str = ALL,
+        mode: OutfeedMode = ALL,
         *,
         every: int = 1,
         max_bytes: int | None = 2**30,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.interpreters import ad
 
 from ipujax.arguments import array, arrays, flag
+from ipujax.choices import Activation, Partials
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -30,11 +31,11 @@ def gru(
     weights: GRUWeights,
     state: jax.Array | None = None,
     *,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
+    activation: Activation = "tanh",
+    recurrent_activation: Activation = "sigmoid",
     reset_after: bool = False,
     cell_order: Sequence[str] = _UNITS,
-    partials: str | None = None,
+    partials: Partials | None = None,
     available_memory_proportion: float | None = None,
     precompute_inputs: bool = True,
     recompute: bool = False,
@@ -90,11 +91,11 @@ def dynamic_gru(
     weights: GRUWeights,
     state: jax.Array | None = None,
     *,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
+    activation: Activation = "tanh",
+    recurrent_activation: Activation = "sigmoid",
     reset_after: bool = False,
     cell_order: Sequence[str] = _UNITS,
-    partials: str | None = None,
+    partials: Partials | None = None,
     available_memory_proportion: float | None = None,
     precompute_inputs: bool = True,
     recompute: bool = False,
@@ -139,11 +140,11 @@ def augru(
     state: jax.Array | None = None,
     *,
     lengths: jax.Array | None = None,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
+    activation: Activation = "tanh",
+    recurrent_activation: Activation = "sigmoid",
     reset_after: bool = False,
     cell_order: Sequence[str] = _UNITS,
-    partials: str | None = None,
+    partials: Partials | None = None,
     available_memory_proportion: float | None = None,
     precompute_inputs: bool = True,
     recompute: bool = False,

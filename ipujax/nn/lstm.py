@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.interpreters import ad
 
 from ipujax.arguments import array, arrays, flag
+from ipujax.choices import Activation, Partials
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
@@ -39,10 +40,10 @@ def lstm(
     state: LSTMState | None = None,
     *,
     lengths: jax.Array | None = None,
-    activation: str = "tanh",
-    recurrent_activation: str = "sigmoid",
+    activation: Activation = "tanh",
+    recurrent_activation: Activation = "sigmoid",
     cell_order: Sequence[str] = _CELL_ORDER,
-    partials: str | None = None,
+    partials: Partials | None = None,
     available_memory_proportion: float | None = None,
     precompute_inputs: bool = True,
     recompute: bool = False,

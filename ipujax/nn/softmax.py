@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.arguments import dimension, floats, wide_dtype
+from ipujax.choices import SoftmaxKind
 from ipujax.errors import ConfigError, check_choice
 
 KINDS = ("plain", "stable", "scaled")
@@ -15,7 +16,7 @@ KINDS = ("plain", "stable", "scaled")
 SCALE = 16384.0
 
 
-def softmax(x: Any, *, axis: int = -1, kind: str = "stable") -> jax.Array:
+def softmax(x: Any, *, axis: int = -1, kind: SoftmaxKind = "stable") -> jax.Array:
     """exp(x) / sum(exp(x)).
 
     Args:

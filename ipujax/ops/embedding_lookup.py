@@ -11,6 +11,7 @@ from jax import lax
 
 from ipujax import jax_compat
 from ipujax.arguments import array, as_int32, known_outside, whole_number, wide_dtype
+from ipujax.choices import EmbeddingUpdate
 from ipujax.errors import ConfigError, check_choice
 
 WHERE = "ipu.ops.embedding_lookup"
@@ -18,7 +19,7 @@ UPDATES = ("add", "sorted", "combined")
 
 
 def embedding_lookup(
-    params: Any, ids: Any, serialization_factor: int = 1, *, update: str = "add"
+    params: Any, ids: Any, serialization_factor: int = 1, *, update: EmbeddingUpdate = "add"
 ) -> Any:
     """Rows of a table: params[ids].
 

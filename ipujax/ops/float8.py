@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax.arguments import array, dtype_name, flag, whole_number
+from ipujax.choices import Float8Format
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -38,7 +39,7 @@ class Float8:
     """
 
     bits: jax.Array
-    format: str = field(metadata={"static": True})
+    format: Float8Format = field(metadata={"static": True})
     scale: int = field(metadata={"static": True})
 
     @property
@@ -47,7 +48,7 @@ class Float8:
         return tuple(self.bits.shape)
 
 
-def cast_to_float8(x: Any, format: str = "F143", scale: int = 0) -> Float8:
+def cast_to_float8(x: Any, format: Float8Format = "F143", scale: int = 0) -> Float8:
     """x / 2**scale, rounded to the nearest float of 8 bits, ties to even.
 
     What is too large becomes the largest number; NaN and infinities become NaN. Not differentiable:

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from ipujax.arguments import floats
+from ipujax.choices import LossReduction
 from ipujax.errors import ConfigError
 
 _REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "none": lambda x: x}
 
 
-def identity_loss(x: Any, reduction: str) -> jax.Array:
+def identity_loss(x: Any, reduction: LossReduction) -> jax.Array:
     """The sum, the mean or the array itself: its gradient is 1, 1 / size, or what comes in.
 
     Args:

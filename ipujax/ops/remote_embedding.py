@@ -11,13 +11,14 @@ from jax import lax
 
 from ipujax.api.replicas import resolve_axis
 from ipujax.arguments import array, as_int32, floats, known_outside, rate_of
+from ipujax.choices import PartitionStrategy
 from ipujax.errors import ConfigError, check_choice
 
 STRATEGIES = ("token", "encoding")
 
 
 def remote_embedding_lookup(
-    table: Any, ids: Any, *, axis_name: Any = None, partition_strategy: str = "token"
+    table: Any, ids: Any, *, axis_name: Any = None, partition_strategy: PartitionStrategy = "token"
 ) -> jax.Array:
     """Rows of a table in streaming memory; each row is brought to the tiles for itself.
 
@@ -63,7 +64,7 @@ def remote_embedding_update(
     learning_rate: Any,
     *,
     axis_name: Any = None,
-    partition_strategy: str = "token",
+    partition_strategy: PartitionStrategy = "token",
 ) -> jax.Array:
     """The table after gradient descent on some of its rows: row - learning_rate * gradient.
 

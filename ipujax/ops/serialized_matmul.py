@@ -10,6 +10,7 @@ from jax import lax
 
 from ipujax import jax_compat
 from ipujax.arguments import array, flag, whole_number, wide_dtype
+from ipujax.choices import SerializationDimension
 from ipujax.errors import ConfigError
 
 _WHERE = "ipu.ops.serialized_matmul"
@@ -28,7 +29,7 @@ def serialized_matmul(
     a: Any,
     b: Any,
     serialization_factor: int,
-    serialization_dimension: str,
+    serialization_dimension: SerializationDimension,
     transpose_a: bool = False,
     transpose_b: bool = False,
     keep_precision: bool = False,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax.arguments import array, flag, whole_number
+from ipujax.choices import Order
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 
@@ -35,7 +36,7 @@ _TOP_K = Op("top_k", _plain, multiple=True, dimensions="...K -> ...J, ...J")
 
 
 def top_k(
-    x: Any, k: int, *, largest: bool = True, order: str = "descending"
+    x: Any, k: int, *, largest: bool = True, order: Order = "descending"
 ) -> tuple[jax.Array, jax.Array]:
     """The k largest (or smallest) elements of the last dimension, and their indices.
 

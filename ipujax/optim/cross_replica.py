@@ -8,6 +8,7 @@ import jax
 
 from ipujax.api.collectives import cross_replica_sum
 from ipujax.api.replicas import AxisName, resolve
+from ipujax.choices import Reduction
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import check_not_summed, extended, on_arrays
 
@@ -19,7 +20,7 @@ WHERE = "ipu.optim.cross_replica"
 
 def cross_replica(
     tx: optax.GradientTransformation,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     replica_group_size: int | None = None,
     *,
     axis_name: AxisName | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipujax.api.replicas import AxisName
+from ipujax.choices import Reduction
 from ipujax.optim.cross_replica import cross_replica
 from ipujax.optim.gradient_accumulation import AccumulatorDtype, gradient_accumulation
 
@@ -16,7 +17,7 @@ def cross_replica_gradient_accumulation(
     tx: optax.GradientTransformation,
     num_micro_batches: int,
     dtype: AccumulatorDtype = None,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     replica_group_size: int | None = None,
     *,
     axis_name: AxisName | None = None,

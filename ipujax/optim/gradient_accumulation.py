@@ -11,6 +11,7 @@ from jax import lax
 
 from ipujax import jax_compat
 from ipujax.arguments import LARGEST_INT32, check_dtype, whole_number
+from ipujax.choices import Accumulation
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import extended, on_arrays
 
@@ -35,7 +36,7 @@ def gradient_accumulation(
     tx: optax.GradientTransformation,
     num_micro_batches: int,
     dtype: AccumulatorDtype = None,
-    reduction: str = "mean",
+    reduction: Accumulation = "mean",
 ) -> optax.GradientTransformationExtraArgs:
     """Makes an optimizer act on every `num_micro_batches`-th call only.
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ipujax.api.reduce_scatter import own_part, reduce_scatter
 from ipujax.api.replicas import AxisName, Replicas, resolve
 from ipujax.api.weight_shards import Partition
+from ipujax.choices import Operator, Reduction
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.shards import sharded
 from ipujax.optim.wrap import check_not_summed, extended, on_arrays
@@ -22,7 +23,7 @@ WHERE = "ipu.optim.shard_state"
 
 def shard_state(
     tx: optax.GradientTransformation,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
     *,
     axis_name: AxisName | None = None,
 ) -> optax.GradientTransformationExtraArgs:
@@ -54,7 +55,7 @@ def shard_state(
         (4, 2)
     """
     check_choice(WHERE, "reduction", reduction, ("mean", "sum"), ConfigError)
-    op = "mean" if reduction == "mean" else "add"
+    op: Operator = "mean" if reduction == "mean" else "add"
     inner = extended(WHERE, tx)
 
     def init(params: Any) -> Any:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ipujax import array_files
+from ipujax.choices import CheckpointBackend
 from ipujax.errors import ArrayFileError, ConfigError, check_choice
 from ipujax.logs import logger_of
 from ipujax.training.hooks import Hook
@@ -61,7 +62,9 @@ class Checkpoint(Hook):
 
     runs_last = True  # so that the other hooks remember this call
 
-    def __init__(self, folder: str | Path, *, every: int, keep: int = 3, backend: str = "files"):
+    def __init__(
+        self, folder: str | Path, *, every: int, keep: int = 3, backend: CheckpointBackend = "files"
+    ):
         check_choice("checkpoint", "backend", backend, ("files", "orbax"), ConfigError)
         if every < 1 or keep < 1:
             raise ConfigError(

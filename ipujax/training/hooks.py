@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from ipujax.choices import BestMode
 from ipujax.errors import ConfigError, check_choice
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class EarlyStop(Hook):
         loss was not better than 2 for 2 calls
     """
 
-    def __init__(self, metric: str, patience: int, least: float = 0.0, mode: str = "min"):
+    def __init__(self, metric: str, patience: int, least: float = 0.0, mode: BestMode = "min"):
         check_choice("early stop", "mode", mode, ("min", "max"), ConfigError)
         self._metric, self._patience, self._least = metric, patience, least
         self._sign = 1 if mode == "min" else -1

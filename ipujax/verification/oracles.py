@@ -13,11 +13,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from ipujax.choices import OracleName
 from ipujax.errors import OracleError
 from ipujax.verification import child
 
 #: In the order of reports: JAX's CPU backend, and StableHLO's reference interpreter.
-ORACLES = ("cpu", "interpreter")
+ORACLES: tuple[OracleName, ...] = ("cpu", "interpreter")
 
 #: By default XLA may keep float16 values in float32 between ops; an oracle must round each.
 _XLA_FLAGS = "--xla_allow_excess_precision=false --xla_cpu_multi_thread_eigen=false"
