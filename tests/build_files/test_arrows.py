@@ -75,6 +75,7 @@ PYTHON_SHARED = {
     "attached",
     "array_files",
     "call_frames",
+    "choices",
     "file_reading",
     "new_files",
     "codelet_sources",
