@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ipujax import jax_compat
-from ipujax.api.autocasting import Caster, is_inside, scope
+from ipujax.api.autocasting import Caster, block, is_inside, scope
 from ipujax.api.cast_policy import CastPolicy
 from ipujax.api.float_casts import cast
 from ipujax.arguments import flag
@@ -55,8 +55,9 @@ def autocast(
     in the function (`astype`) stay. Values that loops carry keep their dtypes, and so do operations
     without a float16 form. Gradients have the dtypes of the arguments.
 
-    Without `fun` it is a decorator. Inside an autocast function it is also a scope, as decorator or
-    in a `with` statement, which casts by another policy, or not at all with `enabled=False`.
+    Without `fun` it is a decorator, and a scope for a `with` statement, which casts what is traced
+    or run inside. There, values have the dtypes that they have without casts. Inside an autocast
+    function or scope, another one casts by its policy, or not at all with `enabled=False`.
 
     Args:
         fun: a function of pytrees; the arrays among their leaves are cast. Other leaves, such as
@@ -66,8 +67,8 @@ def autocast(
         results: "original": float16 and float32 results have the dtypes that `fun` gives without
             casts; "computed": the dtypes that they are computed in, as in PopTorch.
     Raises:
-        ConfigError: a policy or `results` of another kind; a `with` statement that would cast
-            outside of any autocast function.
+        ConfigError: a policy or `results` of another kind; a `with` statement outside of any
+            autocast function with `results="computed"`.
 
     Source: PopTorch User Guide, "Automatic mixed-precision casting".
 
@@ -124,14 +125,22 @@ class Scope:
         return cast_type(Function, wrapped)
 
     def __enter__(self) -> None:
-        if self._policy is not None and not is_inside():
-            raise ConfigError(
-                "[ipu.autocast] needs a function to cast; got a `with` statement outside of any. "
-                "Wrap the function with ipu.autocast(fun); inside of it the statement works."
-            )
-        entered = scope(self._policy) if is_inside() else nullcontext()
+        if is_inside():
+            entered = scope(self._policy)
+        elif self._policy is None:
+            entered = nullcontext()
+        else:
+            self._check_results()
+            entered = block(self._policy)
         entered.__enter__()
         self._entered.append(entered)
+
+    def _check_results(self) -> None:
+        if self._results != "original":
+            raise ConfigError(
+                f'[ipu.autocast] needs results="original" in a `with` statement; got '
+                f"{self._results!r}. Wrap a function with ipu.autocast(fun, results=...)."
+            )
 
     def __exit__(self, *error: Any) -> None:
         self._entered.pop().__exit__(*error)

@@ -6,10 +6,11 @@ returns where it must: in what loops carry, and where branches meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
@@ -150,6 +151,53 @@ class Caster:
             made, _ = jax_compat.trace_call(lambda *x: combine.run(update, (), x), scalars)
             changed["update_jaxpr"] = made.jaxpr
         return changed
+
+
+class Block:
+    """What is traced or run in a `with` statement, an operation at a time.
+
+    Python sees values of the dtypes that they have without casts. Other operations inside take
+    them in the dtypes that they were computed in.
+    """
+
+    def __init__(self, policy: CastPolicy) -> None:
+        self._caster = Caster(policy)
+        #: By id, with the value itself, so that no other gets it.
+        self._computed: dict[int, tuple[Any, Any]] = {}
+
+    def run(self, call: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
+        arrays = [i for i, x in enumerate(operands) if not _is_weak_scalar(x)]
+
+        def of_arrays(*given: Any) -> list[Any]:
+            new = dict(zip(arrays, given, strict=True))
+            return call(*(new.get(i, x) for i, x in enumerate(operands)))
+
+        jaxpr, captured = jax_compat.trace_call(of_arrays, [operands[i] for i in arrays])
+        held = [self._as_computed(operands[i]) for i in arrays]
+        made = self._caster.closed(jaxpr, [*captured, *held])
+        return [self._shown(x, aval) for x, aval in zip(made, jaxpr.out_avals, strict=True)]
+
+    def _as_computed(self, value: Any) -> Any:
+        return self._computed.get(id(value), (value, value))[1]
+
+    def _shown(self, value: Any, aval: Any) -> Any:
+        shown = cast_like([value], [aval])[0]
+        if shown is not value:
+            self._computed[id(shown)] = (shown, value)
+        return shown
+
+
+def _is_weak_scalar(value: Any) -> bool:
+    """Whether JAX takes it for a literal, of whichever dtype."""
+    is_traced = isinstance(value, jax.core.Tracer)
+    return not is_traced and np.ndim(value) == 0 and getattr(value, "weak_type", True) is True
+
+
+@contextmanager
+def block(policy: CastPolicy) -> Iterator[None]:
+    """Operations that are traced or run inside are cast."""
+    with scope(policy), jax_compat.interpreting(Block(policy).run):
+        yield
 
 
 class _Off(Caster):

@@ -69,6 +69,7 @@ from ipujax.jax_compat.exports import module_of_exported as module_of_exported
 from ipujax.jax_compat.exports import out_shardings_of as out_shardings_of
 from ipujax.jax_compat.exports import with_automatic_axes as with_automatic_axes
 from ipujax.jax_compat.foreign_calls import platforms_of_target as platforms_of_target
+from ipujax.jax_compat.interpreting import interpreting as interpreting
 from ipujax.jax_compat.lowerings import keep_erfc as keep_erfc
 from ipujax.jax_compat.lowerings import lower_broadcast as lower_broadcast
 from ipujax.jax_compat.lowerings import lower_checks as lower_checks

@@ -379,7 +379,7 @@ def test_operands_that_were_mixed_on_purpose_stay_so():
         (lambda: ipu.autocast(jnp.sin, "fp16"), "needs an ipu.CastPolicy; got 'fp16'"),
         (lambda: ipu.autocast(ipu.CastPolicy()), "needs a function"),
         (lambda: ipu.autocast(jnp.sin, results="x"), 'results="original" or "computed"; got \'x\''),
-        (lambda: ipu.autocast().__enter__(), "outside of any"),
+        (lambda: ipu.autocast(results="computed").__enter__(), "in a `with` statement"),
     ],
 )
 def test_bad_input(make, words):
