@@ -9,6 +9,7 @@
 #include "engine/Errors.hpp"
 #include "engine/codelets/CodeletBuild.hpp"
 #include "engine/codelets/CodeletText.hpp"
+#include "engine/codelets/ConstantEdges.hpp"
 #include "engine/codelets/FieldRanks.hpp"
 #include "engine/codelets/GatheredEdges.hpp"
 #include "engine/codelets/VertexCost.hpp"
@@ -175,12 +176,14 @@ class Lowering {
     if (field.kind == kIpujaxStateVector) return addState(vertex, field, load);
     const auto it = vertex.edges.find(field.name);
     if (it == vertex.edges.end()) refuse(vertex, field, "a connected tensor", "none");
-    const auto tensors = tensorsOf(vertex, field, it->second);
+    const auto wanted = static_cast<ElementType>(field.element);
+    const auto tensors = vertex.constants.empty()
+                             ? tensorsOf(vertex, field, it->second)
+                             : tensorsOf(vertex, field, ofType(wanted, vertex, field, it->second));
     const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
     const bool scalar = field.kind == kIpujaxScalarEdge || field.kind == kIpujaxListOfScalars;
     if (list) integers_.push_back(static_cast<std::int64_t>(tensors.size()));
     if (list) load.state += 4 * tensors.size();
-    const auto wanted = static_cast<ElementType>(field.element);
     std::size_t i = 0;
     for (const ViewPtr& tensor : tensors) {
       if (!tensor) refuse(vertex, field, "a tensor for each element", "an element without");
@@ -194,6 +197,21 @@ class Lowering {
       if (field.has_metadata) addMetadata(vertex, it->second, i);
       ++i;
     }
+  }
+
+  /// The connection with numbers that were given to the field in the field's type.
+  Connection ofType(ElementType wanted, const VertexRecord& vertex, const IpujaxField& field,
+                    Connection connection) {
+    for (ViewPtr& view : connection.views) {
+      const bool is_number = std::ranges::find(vertex.constants, view) != vertex.constants.end();
+      if (!view || !is_number || view->type == wanted) continue;
+      ViewPtr made = constantOfType(graph_, *view, wanted);
+      if (!made)
+        refuse(vertex, field, std::string("numbers that ") + nameOf(wanted) + " can hold",
+               std::string(nameOf(view->type)) + " with others");
+      view = std::move(made);
+    }
+    return connection;
   }
 
   /// Of one of the tensors: they share one where they are rows of a tensor.
