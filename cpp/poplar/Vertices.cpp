@@ -127,11 +127,12 @@ VertexRef Graph::addVertex(ComputeSet cs, StringRef vertexType) {
   VertexRecord vertex;
   vertex.type = ipujax::engine::normaliseTypeName(vertexType);
   if (!findFile(store, vertex)) {
-    std::vector<std::string> known;
-    for (const auto& types : store.types) known.insert(known.end(), types.begin(), types.end());
-    throw unknown_vertex_type("[Graph::addVertex] needs a vertex type that addCodelets added (" +
-                              joined(known) + "); got " + vertex.type +
-                              ". Use one of these names.");
+    const auto known = store.typeNames();
+    throw unknown_vertex_type(
+        "[Graph::addVertex] needs a vertex type that addCodelets added" +
+        (known.empty()
+             ? "; none was added, and got " + vertex.type + ". Add its source first."
+             : " (" + joined(known) + "); got " + vertex.type + ". Use one of these names."));
   }
   vertex.half_mode = halfModeOf(impl(), store.files[vertex.file].text);
   auto& types = store.types[vertex.file];

@@ -73,6 +73,13 @@ bool tellsOfWrite(const std::string& message) {
   return false;
 }
 
+std::size_t numErrors(const graph_program_compilation_error& error) {
+  const std::string_view text = error.what();
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find("error:", at)) != std::string_view::npos; ++at) ++count;
+  return count;
+}
+
 /// Elements of inputs are constant, unless a source compiles only with others and writes none.
 /// `compiles` takes the flag that says which.
 void compileInputs(const std::function<void(const char* inputs)>& compiles) {
@@ -82,38 +89,54 @@ void compileInputs(const std::function<void(const char* inputs)>& compiles) {
     const std::string message = error.what();
     try {
       compiles("-UIPUJAX_CONST_INPUTS");
-    } catch (const graph_program_compilation_error&) {
-      throw error;  // it is of something else
+    } catch (const graph_program_compilation_error& other) {
+      throw fewerErrors(error, other);  // it is of something else
     }
     if (tellsOfWrite(message)) throw;
+  }
+}
+
+/// Compiles in one way or, where that fails with what another may mend, in that.
+template <class First, class Second, class May>
+void compileEither(const First& first, const Second& second, const May& may_mend) {
+  try {
+    return first();
+  } catch (const graph_program_compilation_error& error) {
+    if (!may_mend(error.what())) throw;
+    try {
+      second();
+    } catch (const graph_program_compilation_error& other) {
+      throw fewerErrors(error, other);
+    }
   }
 }
 
 /// As it is; or with calls in the place of assembly that starts workers, and what else of the IPU
 /// headers have that are found by -I.
 void compileAsItIs(const std::string& source, const std::string& object, const std::string& flags) {
-  try {
-    return compileInputs([&](const char* inputs) { compile(source, object, flags, inputs); });
-  } catch (const graph_program_compilation_error& error) {
-    if (!isOfTheDevice(error.what()) && !hasAssembly(readFile(source))) throw;
-  }
-  writeFile(source, withWorkersHeader(readFile(source)));
-  const std::string preprocessed = source + ".ii";
-  compileInputs([&](const char* inputs) {
-    runCompiler(kAddCodelets, {"-E", inputs, source, "-o", preprocessed}, flags);
-    writeFile(preprocessed, withWorkerCalls(withoutContexts(readFile(preprocessed))));
-    compile(preprocessed, object, flags, "-fpreprocessed");
+  const auto compile_calls = [&] {
+    writeFile(source, withWorkersHeader(readFile(source)));
+    const std::string preprocessed = source + ".ii";
+    compileInputs([&](const char* inputs) {
+      runCompiler(kAddCodelets, {"-E", inputs, source, "-o", preprocessed}, flags);
+      writeFile(preprocessed, withWorkerCalls(withoutContexts(readFile(preprocessed))));
+      compile(preprocessed, object, flags, "-fpreprocessed");
+    });
+  };
+  const auto compile_plain = [&] {
+    compileInputs([&](const char* inputs) { compile(source, object, flags, inputs); });
+  };
+  compileEither(compile_plain, compile_calls, [&](const char* message) {
+    return isOfTheDevice(message) || hasAssembly(readFile(source));
   });
 }
 
 void compileOne(const std::string& source, const std::string& object, const std::string& flags) {
-  try {
-    return compileAsItIs(source, object, flags);
-  } catch (const graph_program_compilation_error& error) {
-    if (!wantsTypedBraces(error.what())) throw;
-  }
-  writeFile(source, withTypedBraces(readFile(source)));
-  compileAsItIs(source, object, flags);
+  const auto compile_braces = [&] {
+    writeFile(source, withTypedBraces(readFile(source)));
+    compileAsItIs(source, object, flags);
+  };
+  compileEither([&] { compileAsItIs(source, object, flags); }, compile_braces, wantsTypedBraces);
 }
 
 /// With the calls of BlockCounts.hpp, and those of assembly that starts workers where there is any.
@@ -156,16 +179,8 @@ void compileFor(const std::string& text, const std::string& source, const std::s
     else
       compileOne(source, object, all);
   };
-  try {
-    return compile_with(flags);
-  } catch (const graph_program_compilation_error& for_hosts) {
-    if (!mayBeForIpu(text, flags)) throw;
-    try {
-      compile_with(flags + kForIpu);
-    } catch (const graph_program_compilation_error&) {
-      throw for_hosts;
-    }
-  }
+  compileEither([&] { compile_with(flags); }, [&] { compile_with(flags + kForIpu); },
+                [&](const char*) { return mayBeForIpu(text, flags); });
 }
 
 /// See poplar/codelets/turns.h.
@@ -174,6 +189,11 @@ const char* const kTakesTurns = " -fsanitize-coverage=trace-pc -DIPUJAX_WORKERS_
 const std::string kCounts = "#define IPUJAX_COUNTS_CYCLES 1\n";
 
 }  // namespace
+
+const graph_program_compilation_error& fewerErrors(const graph_program_compilation_error& first,
+                                                   const graph_program_compilation_error& second) {
+  return numErrors(second) < numErrors(first) ? second : first;
+}
 
 bool mayBeForIpu(const std::string& text, const std::string& flags) {
   return text.find("__IPU__") != std::string::npos && flags.find("__IPU__") == std::string::npos;

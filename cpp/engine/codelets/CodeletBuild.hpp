@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/Errors.hpp"
 #include "engine/codelets/Compiler.hpp"
 
 namespace ipujax::engine {
@@ -11,6 +12,11 @@ namespace ipujax::engine {
 /// to an Input, and link_error where a function is defined nowhere.
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const std::filesystem::path& result);
+
+/// Of the errors of two ways to compile one source that of the way with fewer, which comes nearer:
+/// the other's has errors that are of the way alone. The first's where both have as many.
+const graph_program_compilation_error& fewerErrors(const graph_program_compilation_error& first,
+                                                   const graph_program_compilation_error& second);
 
 /// The flags by which a source is compiled as for an IPU, and whether it may compile only with
 /// them: it names __IPU__, and its flags do not yet.

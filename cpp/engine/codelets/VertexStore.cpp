@@ -45,6 +45,21 @@ const CodeletClass* VertexStore::findClass(const std::string& type, std::size_t&
   return nullptr;
 }
 
+std::vector<std::string> VertexStore::typeNames() const {
+  std::set<std::string> names;
+  for (const auto& of_file : types) names.insert(of_file.begin(), of_file.end());
+  for (const CodeletFile& file : files) {
+    for (const auto& [name, found] : file.found.classes) {
+      const auto instance = names.lower_bound(name + "<");
+      if (!found.is_template)
+        names.insert(name);
+      else if (instance == names.end() || !instance->starts_with(name + "<"))
+        names.insert(name + "<...>");
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
 bool VertexStore::addForIpu(const std::string& type) {
   const std::string base = type.substr(0, type.find('<'));
   const std::size_t scope = base.rfind(':');

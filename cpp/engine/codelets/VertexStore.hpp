@@ -85,6 +85,8 @@ struct VertexStore {
   bool addForIpu(const std::string& type);
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
+  /// What a vertex may be of, for people: templates that no source instantiates as "Name<...>".
+  std::vector<std::string> typeNames() const;
   /// Compiles what one file has, with the other files where it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
   /// A field of a vertex's type. Null where the type is not compiled yet and `compile` is false, or
