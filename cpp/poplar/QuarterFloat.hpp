@@ -21,7 +21,18 @@ struct quarter_metadata {
 /// As tiles hold it: the format in the highest bit, the scale in the lowest six.
 using MetadataType = std::uint8_t;
 
+/// What the byte of a tile says. A template, so that it makes way for a function of this name that
+/// a codelet defines.
+template <class Metadata, class = decltype(MetadataType(*static_cast<const Metadata*>(nullptr)))>
+quarter_metadata unpackMetadata(const Metadata* packed) {
+  const int byte = *packed;
+  return {byte & 0x80 ? quarter_metadata::f143 : quarter_metadata::f152,
+          static_cast<signed char>((byte & 0x3f) - 2 * (byte & 0x20))};
+}
+
 namespace poplar {
+
+using ::unpackMetadata;
 
 inline float toFloat(quarter q, quarter_metadata metadata) {
   if (q.bits == 0x80) return __builtin_nanf("");

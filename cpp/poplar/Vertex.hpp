@@ -7,8 +7,10 @@
 
 #include "engine/codelets/VertexAbi.hpp"
 #include "poplar/HalfFloat.hpp"
-
-struct quarter;  // of poplar/QuarterFloat.hpp, which codelets of quarters include
+#include "poplar/QuarterFloat.hpp"
+#ifndef IPUJAX_OWN_RPTSIZE
+#include "poplar/Loops.hpp"
+#endif
 
 /// What a codelet includes: the bases of vertices and the types of their fields, as the host's
 /// compiler sees them. A codelet's fields are pointers into the tensors connected to them; the

@@ -8,8 +8,10 @@
 #include "poplar/Vertex.hpp"
 #include "poplar/codelets/ends.h"
 
-/// Turns codelet classes into the tables of VertexAbi.hpp. Included behind a codelet's source,
-/// where the model appends a row for each class it found.
+/// Turns codelet classes into the tables of VertexAbi.hpp. Included before a codelet's source, so
+/// that no macro of it changes what is here; the model appends a row for each class that it found.
+/// What it appends, and what the macros here expand to, has no names but those that begin with
+/// "ipujax", for the same reason.
 namespace ipujax_codelet {
 
 using poplar::InOut;
@@ -20,15 +22,9 @@ using poplar::VectorLayout;
 using poplar::VectorList;
 using poplar::VectorListLayout;
 
-/// `quarter` of QuarterFloat.hpp, which a codelet need not include.
-template <class T, class = void>
-struct IsQuarter : std::false_type {};
 template <class T>
-struct IsQuarter<T, std::void_t<decltype(T::bits)>> : std::bool_constant<sizeof(T) == 1> {};
-
-template <class T>
-constexpr bool is_element =
-    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, half> || IsQuarter<T>::value;
+constexpr bool is_element = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                            std::is_same_v<T, half> || std::is_same_v<T, quarter>;
 
 template <class T>
 constexpr std::uint32_t elementCode() {
@@ -37,7 +33,7 @@ constexpr std::uint32_t elementCode() {
   if (std::is_same_v<U, half>) return 9;
   if (std::is_same_v<U, float>) return 10;
   if (std::is_same_v<U, double>) return 11;
-  if (IsQuarter<U>::value) return 2;
+  if (std::is_same_v<U, quarter>) return 2;
   constexpr std::uint32_t kUnsigned = std::is_unsigned_v<U> ? 1 : 0;
   static_assert(is_element<U>, "elements of a codelet's edges and vectors are numbers");
   return (sizeof(U) == 1 ? 1 : sizeof(U) == 2 ? 3 : sizeof(U) == 4 ? 5 : 7) + kUnsigned;
@@ -96,10 +92,10 @@ constexpr IpujaxField entry(F Base::*) {
   if constexpr (D::kind == kIpujaxValue && !is_element<Element>) {
     return {};
   } else {
-    return {Member::name,    D::kind,
-            D::direction,    elementCode<Element>(),
-            sizeof(Element), static_cast<std::uint32_t>(Member::template offset<V>()),
-            D::ipu_bytes,    has_metadata<Element, D::kind>};
+    return {Member::ipujax_name, D::kind,
+            D::direction,        elementCode<Element>(),
+            sizeof(Element),     static_cast<std::uint32_t>(Member::template ipujax_offset<V>()),
+            D::ipu_bytes,        has_metadata<Element, D::kind>};
   }
 }
 template <class Member, class V, class Other>
@@ -107,16 +103,17 @@ constexpr IpujaxField entry(Other*) {  // a static member
   return {};
 }
 
-/// A name of members. `Of` is their address in V, which specialisations of a template may lack.
-#define IPUJAX_MEMBER(member)                    \
-  struct IpujaxMember_##member {                 \
-    static constexpr const char* name = #member; \
-    template <class V>                           \
-    using Of = decltype(&V::member);             \
-    template <class V>                           \
-    static constexpr std::size_t offset() {      \
-      return __builtin_offsetof(V, member);      \
-    }                                            \
+/// A name of members. `IpujaxOf` is their address in a class, which specialisations of a template
+/// may lack.
+#define IPUJAX_MEMBER(member)                           \
+  struct IpujaxMember_##member {                        \
+    static constexpr const char* ipujax_name = #member; \
+    template <class Ipujax>                             \
+    using IpujaxOf = decltype(&Ipujax::member);         \
+    template <class Ipujax>                             \
+    static constexpr unsigned long ipujax_offset() {    \
+      return __builtin_offsetof(Ipujax, member);        \
+    }                                                   \
   };
 
 template <class V, class Member, class = void>
@@ -124,8 +121,8 @@ struct FieldOf {
   static constexpr IpujaxField value{};
 };
 template <class V, class Member>
-struct FieldOf<V, Member, std::void_t<typename Member::template Of<V>>> {
-  static constexpr IpujaxField value = entry<Member, V>(typename Member::template Of<V>{});
+struct FieldOf<V, Member, std::void_t<typename Member::template IpujaxOf<V>>> {
+  static constexpr IpujaxField value = entry<Member, V>(typename Member::template IpujaxOf<V>{});
 };
 
 /// The fields of a codelet among the members that its classes declare.
@@ -231,7 +228,7 @@ struct Estimate<V, std::void_t<decltype(std::declval<const V&>().getCycleEstimat
 
 /// The table's row: constant, since code that fills a long table takes compilers minutes.
 template <class V, bool kConstructs, class... Members>
-constexpr IpujaxCodelet codelet(const char* name) {
+constexpr IpujaxCodelet ipujax_row(const char* name) {
   return {name,
           sizeof(V),
           std::is_base_of_v<poplar::MultiVertex, V> ? 1u : 0u,
@@ -241,20 +238,6 @@ constexpr IpujaxCodelet codelet(const char* name) {
           compute<V>,
           Estimate<V>::function};
 }
-
-/// Sets the registers that builtins read; null where the source includes none of them.
-#ifdef IPUJAX_REGISTERS
-constexpr IpujaxEnter kEnter = ipujax_registers::enter;
-inline IpujaxRange registers() {
-  auto& worker = ipujax_registers::worker();
-  return {&worker, &worker + 1};
-}
-inline std::uint64_t* random() { return ipujax_registers::worker().random; }
-#else
-constexpr IpujaxEnter kEnter = nullptr;
-inline IpujaxRange registers() { return {nullptr, nullptr}; }
-inline std::uint64_t* random() { return nullptr; }
-#endif
 
 #ifdef IPUJAX_COUNTS_CYCLES
 inline void beginCount(std::uint64_t cycles, std::uint64_t limit) {
@@ -268,10 +251,14 @@ inline void allowRanges(const IpujaxRange* ranges, std::size_t count) {
   ipujax_cycles::counter().ranges = ranges;
   ipujax_cycles::counter().num_ranges = count;
 }
-static const IpujaxCounter kCounterEntries{beginCount, countedSlots, allowRanges};
-constexpr const IpujaxCounter* kCounter = &kCounterEntries;
-#else
-constexpr const IpujaxCounter* kCounter = nullptr;
-#endif
 
 }  // namespace ipujax_codelet
+
+extern "C" __attribute__((weak, visibility("default"))) const IpujaxCounter* ipujax_counter() {
+  static constexpr IpujaxCounter kEntries{ipujax_codelet::beginCount, ipujax_codelet::countedSlots,
+                                          ipujax_codelet::allowRanges};
+  return &kEntries;
+}
+#else
+}  // namespace ipujax_codelet
+#endif

@@ -102,6 +102,17 @@ bool ownsVectors(const std::string& text) {
   return false;
 }
 
+/// Whether a text declares the type that counts hardware loops itself.
+bool ownsRptsize(const std::string& text) {
+  static const std::regex kDeclaration(R"(using\s+rptsize_t\s*=|typedef\s[^;]*\brptsize_t\s*;)");
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() < 1000 && has(line, "rptsize_t") && std::regex_search(line, kDeclaration))
+      return true;
+  }
+  return false;
+}
+
 /// Ends the macros of <cmath>, such as M_PI, that a text has constants for.
 std::string endedMacros(const std::string& text) {
   static const std::regex kConstant(R"(\bconst(?:expr)?\s[\w\s]*\b(M_[A-Z0-9_]+)\s*[={])");
@@ -142,6 +153,7 @@ std::string switches(const std::string& text) {
     result += "#define IPUJAX_COUNTS_CYCLES 1\n";
   if (own) result += "#define IPUJAX_OWN_VECTORS 1\n";
   if (!own && has(text, "__builtin_ipu_")) result += "#define IPUJAX_USES_BUILTINS 1\n";
+  if (ownsRptsize(text)) result += "#define IPUJAX_OWN_RPTSIZE 1\n";
   if (has(text, "get_vertex_base")) result += "#define IPUJAX_USES_VERTEX_BASE 1\n";
   result += "#include <poplar/codelets/prelude.h>\n";
   if (has(text, "ext_vector_type")) result += "#include <poplar/codelets/ext_vectors.h>\n";

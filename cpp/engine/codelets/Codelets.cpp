@@ -61,8 +61,8 @@ std::string preprocessed(CodeletFile& file) {
     if (!mayBeForIpu(file.text, file.flags)) throw;
     try {
       run(for_ipu);
-    } catch (const graph_program_compilation_error&) {
-      throw for_hosts;
+    } catch (const graph_program_compilation_error& as_for_ipu) {
+      throw fewerErrors(for_hosts, as_for_ipu);
     }
     file.flags = for_ipu;
   }
@@ -72,11 +72,20 @@ std::string preprocessed(CodeletFile& file) {
 }  // namespace
 
 CodeletFile inspectCodelets(std::string text, const std::string& flags) {
+  // As compiled libraries are, each text is inspected once in a process.
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::string, CodeletFile>();  // NOLINT: kept to the end
+  const std::string key = libraryKey(text, flags);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
   CodeletFile file;
   file.text = std::move(text);
   file.flags = flags;
   file.found = parseCodelets(withoutSystemHeaders(preprocessed(file)));
-  return file;
+  const std::lock_guard lock(mutex);
+  return known.try_emplace(key, std::move(file)).first->second;
 }
 
 CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
@@ -137,26 +146,22 @@ std::string aliasOf(const std::string& type, const std::string& alias) {
 
 std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>& types) {
   std::ostringstream unit;
-  unit << file.text << "\n#line 1 \"the table of codelets\"\n#include <poplar/VertexTable.hpp>\n";
+  unit << file.text << "\n#line 1 \"the table of codelets\"\n";
   for (const std::string& member : membersOf(file, types))
     unit << "IPUJAX_MEMBER(" << member << ")\n";
   for (std::size_t i = 0; i < types.size(); ++i) unit << aliasOf(types[i], aliasName(i));
   unit << "static constexpr IpujaxCodelet ipujax_table[] = {\n";
   for (std::size_t i = 0; i < types.size(); ++i) {
     const CodeletClass& found = classOf(file, types[i]);
-    unit << "  ipujax_codelet::codelet<" << aliasName(i)
+    unit << "  ipujax_codelet::ipujax_row<" << aliasName(i)
          << (found.declares_constructor ? ", false" : ", true");
     for (const std::string& member : found.fields) unit << ", IpujaxMember_" << member;
     unit << ">(\"" << types[i] << "\"),\n";
   }
-  const char* entry = "extern \"C\" __attribute__((visibility(\"default\")))\n";
   unit << "  {}};\n"
-       << entry << "const IpujaxCodelet* ipujax_codelets(unsigned* count) {\n"
-       << "  *count = " << types.size() << ";\n  return ipujax_table;\n}\n"
-       << entry << "IpujaxEnter ipujax_enter() { return ipujax_codelet::kEnter; }\n"
-       << entry << "const IpujaxCounter* ipujax_counter() { return ipujax_codelet::kCounter; }\n"
-       << entry << "IpujaxRange ipujax_registers_here() { return ipujax_codelet::registers(); }\n"
-       << entry << "std::uint64_t* ipujax_random_here() { return ipujax_codelet::random(); }\n";
+       << "extern \"C\" __attribute__((__visibility__(\"default\")))\n"
+       << "const IpujaxCodelet* ipujax_codelets(unsigned* ipujax_count) {\n"
+       << "  *ipujax_count = " << types.size() << ";\n  return ipujax_table;\n}\n";
   return unit.str();
 }
 
@@ -196,12 +201,13 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
+  // Those below are in libraries with registers, or that count, alone.
   const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
   const auto counter =
       reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
   registers_ = reinterpret_cast<IpujaxRange (*)()>(dlsym(handle_, "ipujax_registers_here"));
   random_ = reinterpret_cast<IpujaxRandom>(dlsym(handle_, "ipujax_random_here"));
-  if (!entry || !enter || !counter || !registers_ || !random_) {
+  if (!entry) {
     dlclose(handle_);
     throw link_error("[codelets] needs a library of codelets; got " + file +
                      ", which has no table of them. Remove it.");
@@ -212,8 +218,8 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
     *static_cast<const IpujaxStatics**>(given) = statics();
   codelets_ = entry(&count_);
   construct();
-  enter_ = enter();
-  counter_ = counter();
+  if (enter) enter_ = enter();
+  if (counter) counter_ = counter();
   unseen_ = reinterpret_cast<std::uint64_t* (*)()>(dlsym(handle_, "ipujax_unseen_here"));
   if (unseen_) turns_ = static_cast<const IpujaxTurns**>(dlsym(handle_, "ipujax_turns"));
   if (turns_) variables_ = variablesOf(handle_);

@@ -65,9 +65,11 @@ class CodeletLibrary {
   /// What its workers share besides the tensors of their vertex.
   const std::vector<IpujaxRange>& variables() const { return variables_; }
   /// Those of the worker that this thread runs; empty where the codelets use none.
-  IpujaxRange registers() const { return registers_(); }
+  IpujaxRange registers() const {
+    return registers_ ? registers_() : IpujaxRange{nullptr, nullptr};
+  }
   /// The two words of its generator; null where the codelets use no registers.
-  std::uint64_t* random() const { return random_(); }
+  std::uint64_t* random() const { return random_ ? random_() : nullptr; }
   /// Blocks of code that this thread runs before it next asks for turns.
   std::uint64_t& unseen() const { return *unseen_(); }
 

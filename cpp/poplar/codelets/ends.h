@@ -3,13 +3,16 @@
 
 // What functions that a tile does not have are linked to in a library of codelets (the linker's
 // --wrap): those that end a process or start something that would outlive the vertex end the
-// codelet, as an error of the program. Also what divisions by zero call. Once in each library.
+// codelet, as an error of the program. Also what divisions by zero call.
+// Each source of a library has them, so they are weak.
+#define IPUJAX_EACH __attribute__((weak))
+#define IPUJAX_SHOWN __attribute__((weak, visibility("default")))
 extern "C" {
 /// Set by the model before anything runs. `why` follows the name of the codelet.
-__attribute__((visibility("default"))) void (*ipujax_leave)(const char* why) = nullptr;
+IPUJAX_SHOWN void (*ipujax_leave)(const char* why) = nullptr;
 
 #define IPUJAX_END(name, parameters)                                      \
-  [[noreturn]] void __wrap_##name parameters { /* NOLINT: the linker's */ \
+  [[noreturn]] IPUJAX_EACH void __wrap_##name parameters { /* NOLINT: the linker's */ \
     ipujax_leave("calls " #name "()");                                    \
     __builtin_trap();                                                     \
   }
@@ -24,7 +27,7 @@ IPUJAX_END(vfork, ())
 #undef IPUJAX_END
 
 #define IPUJAX_THREAD(name)                                                               \
-  [[noreturn]] void __wrap_##name() { /* NOLINT: the linker's */                          \
+  [[noreturn]] IPUJAX_EACH void __wrap_##name() { /* NOLINT: the linker's */    \
     ipujax_leave("starts a thread, where a tile has the workers of a MultiVertex alone"); \
     __builtin_trap();                                                                     \
   }
@@ -36,26 +39,28 @@ IPUJAX_THREAD(_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14defaul
 
 /// Destructors of static variables and of those of threads do not run: they would when no guard is
 /// there.
-int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }         // NOLINT
-int __wrap___cxa_at_quick_exit(void (*)(void*), void*) { return 0; }         // NOLINT
-int __wrap___cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }  // NOLINT
+IPUJAX_EACH int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }         // NOLINT
+IPUJAX_EACH int __wrap___cxa_at_quick_exit(void (*)(void*), void*) { return 0; }         // NOLINT
+IPUJAX_EACH int __wrap___cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }  // NOLINT
 
 /// Set by the model before anything runs.
-__attribute__((visibility("default"))) const IpujaxStatics* ipujax_statics = nullptr;
+IPUJAX_SHOWN const IpujaxStatics* ipujax_statics = nullptr;
 
 /// Around the constructors of static variables in functions. It waits here, where workers that take
 /// turns let others run.
-int __wrap___cxa_guard_acquire(void* guard) {  // NOLINT
+IPUJAX_EACH int __wrap___cxa_guard_acquire(void* guard) {  // NOLINT
   int answer = kIpujaxWait;
   while (answer == kIpujaxWait) answer = ipujax_statics->acquire(guard);
   return answer == kIpujaxConstruct;
 }
-void __wrap___cxa_guard_release(void* guard) { ipujax_statics->release(guard); }  // NOLINT
-void __wrap___cxa_guard_abort(void* guard) { ipujax_statics->abort(guard); }      // NOLINT
+IPUJAX_EACH void __wrap___cxa_guard_release(void* guard) { ipujax_statics->release(guard); }  // NOLINT
+IPUJAX_EACH void __wrap___cxa_guard_abort(void* guard) { ipujax_statics->abort(guard); }      // NOLINT
 
 /// What compilers call where -fsanitize=integer-divide-by-zero finds one, which needs no other
 /// library then: for processors that go on with a quotient of 0.
-__attribute__((visibility("hidden"))) void __ubsan_handle_divrem_overflow(void*, void*, void*) {
+IPUJAX_EACH void __ubsan_handle_divrem_overflow(void*, void*, void*) {
   ipujax_leave("divides an integer by zero");
 }
 }
+#undef IPUJAX_EACH
+#undef IPUJAX_SHOWN

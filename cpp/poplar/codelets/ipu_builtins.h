@@ -6,6 +6,7 @@
 
 #include "ipu_registers.h"
 #include "lanes.h"
+#include "poplar/Loops.hpp"
 #include "tilearch.h"
 
 // The IPU compiler's own functions, by names that ipu_builtin_names.h maps theirs to: compilers of

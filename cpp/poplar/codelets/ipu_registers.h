@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <ctime>
 
+#include "engine/codelets/VertexAbi.hpp"
 #include "ipu_cycles.h"
 
 // The state of a worker that builtins read and write. The model sets it before each compute().
-#define IPUJAX_REGISTERS 1
 
 namespace ipujax_registers {
 
@@ -74,3 +74,17 @@ inline std::uint64_t cycles() {
 }
 
 }  // namespace ipujax_registers
+
+// What the model asks a library for; libraries without registers lack them.
+extern "C" {
+__attribute__((weak, visibility("default"))) IpujaxEnter ipujax_enter() {
+  return ipujax_registers::enter;
+}
+__attribute__((weak, visibility("default"))) IpujaxRange ipujax_registers_here() {
+  auto& worker = ipujax_registers::worker();
+  return {&worker, &worker + 1};
+}
+__attribute__((weak, visibility("default"))) std::uint64_t* ipujax_random_here() {
+  return ipujax_registers::worker().random;
+}
+}

@@ -139,3 +139,4 @@ constexpr half operator""_h(unsigned long long value) {
 #ifdef IPUJAX_USES_BUILTINS
 #include "ipu_builtins.h"
 #endif
+#include "poplar/VertexTable.hpp"
