@@ -94,6 +94,16 @@ struct Engine::Impl {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 
+  /// Programs are entry points by their numbers.
+  void needProgram(const std::string& entry) const {
+    if (hasEntryPoint(entry)) return;
+    std::size_t programs = 0;
+    while (hasEntryPoint(std::to_string(programs))) ++programs;
+    throw poplar_error("[Engine::run] needs a program below " + std::to_string(programs) +
+                       ", the number of programs that the engine has; got " + entry +
+                       ". Use the place in the list that it was made with.");
+  }
+
   std::int32_t selectorOf(const std::string& name) const {
     const auto& names = image->entry_points;
     const auto found = std::find(names.begin(), names.end(), name);
@@ -239,11 +249,12 @@ void Engine::run(unsigned prog, const std::string& debugName, const RuntimeOptio
 void Engine::runWith(unsigned prog, const std::string& debugName, const OptionFlags& options) {
   if (!impl().loaded) throw poplar_error("[Engine::run] needs a loaded engine. Call load first.");
   const std::string entry = std::to_string(prog);
+  impl().needProgram(entry);
   impl().throwSimulatedError();
   impl().enter(entry, {}, internal::threadsForCallbacks(impl().options, options));
   const auto trips = impl().session.tripMeans();
   impl().log.add(debugName.empty() ? "program " + entry : debugName, entry,
-                 internal::costOfEntry(*impl().image, entry, trips));
+                 internal::costOfEntry(*impl().image, entry, trips), trips);
   if (impl().reports_each_run) impl().writeReport();
 }
 

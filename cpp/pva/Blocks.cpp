@@ -38,6 +38,7 @@ class BlockCollector {
 
   std::vector<Block> collect() {
     for (const auto& run : data_->runs) {
+      run_ = &run;
       if (const auto root = data_->programOf(run.entry)) walk(*root);
     }
     if (overflows_) add(programOf(data_, 0), overflow_from_, now_, Block::Kind::Overflow);
@@ -55,14 +56,15 @@ class BlockCollector {
   /// Whether the node itself is a block.
   bool isBlock(std::uint32_t id) const {
     const Node& node = data_->image->nodes[id];
-    if (!is_profiled_ || node.kind > NodeKind::kStep) return false;
+    if (!is_profiled_ || node.kind > NodeKind::kStep || !data_->takesPart(id, tile_)) return false;
     return matches(node.kind == NodeKind::kStep ? programs_filter_ : blocks_filter_,
                    programOf(data_, id)->name());
   }
 
   bool isStreamCopy(std::uint32_t id) const {
     return instruments_streams_ && data_->image->nodes[id].kind == NodeKind::kStep &&
-           programOf(data_, id)->type() == Program::Type::StreamCopyMid;
+           programOf(data_, id)->type() == Program::Type::StreamCopyMid &&
+           data_->takesPart(id, tile_);
   }
 
   /// Whether there is a block at or below the node.
@@ -80,7 +82,10 @@ class BlockCollector {
     blocks_.emplace_back(std::move(program), tile_, from, to, kind);
   }
 
-  void skip(std::uint32_t id) { now_ += rounded(data_->image->costOf(id).cycles()); }
+  double cyclesOf(std::uint32_t id) const {
+    return costOf(*data_->image, id, run_->trips).cycles();
+  }
+  void skip(std::uint32_t id) { now_ += rounded(cyclesOf(id)); }
 
   void walk(std::uint32_t id) {
     if (!hasBlocks(id)) return skip(id);
@@ -102,14 +107,24 @@ class BlockCollector {
     const Node& node = data_->image->nodes[id];
     if (node.kind == NodeKind::kStep) return skip(id);
     if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
-      return walk(*std::ranges::max_element(
-          node.children, {}, [&](auto child) { return data_->image->costOf(child).cycles(); }));
+      return walk(*std::ranges::max_element(node.children, {},
+                                            [&](auto child) { return cyclesOf(child); }));
     }
-    std::uint64_t times = 1;
-    if (node.kind == NodeKind::kRepeat) times = node.value;
-    if (node.kind == NodeKind::kRepeatWhile) times = data_->image->assumed_trip_count;
+    if (node.kind == NodeKind::kRepeatWhile) {  // the condition is computed once more
+      const std::uint64_t trips = rounded(data_->tripsOf(*run_, id));
+      walk(node.children[0]);
+      return repeat(trips, {node.children[1], node.children[0]});
+    }
+    repeat(node.kind == NodeKind::kRepeat ? node.value : 1, node.children);
+  }
+
+  void repeat(std::uint64_t times, const std::vector<std::uint32_t>& children) {
     for (std::uint64_t i = 0; i < times; ++i) {
-      for (const auto child : node.children) walk(child);
+      for (const auto child : children) walk(child);
+      if (!overflows_) continue;  // else no iteration has blocks any more
+      for (const auto child : children)
+        now_ += rounded(static_cast<double>(times - i - 1) * cyclesOf(child));
+      return;
     }
   }
 
@@ -126,6 +141,7 @@ class BlockCollector {
   }
 
   DataPtr data_;
+  const Data::Run* run_ = nullptr;  ///< that is walked
   std::size_t tile_;
   std::regex blocks_filter_, programs_filter_;
   bool instruments_streams_, is_profiled_;
@@ -144,6 +160,7 @@ std::vector<Block> Execution::blocks(std::size_t tile) const {
     return BlockCollector(data_, tile).collect();
   std::vector<Block> blocks;
   for (const auto& step : steps()) {
+    if (!data_->takesPart(static_cast<std::uint32_t>(step.program()->_id()), tile)) continue;
     const auto active = step.ipus()[0].activeCycles();
     const bool streams = step.program()->type() == Program::Type::StreamCopyMid;
     blocks.emplace_back(step.program(), tile, active.cyclesFrom().max(), active.cyclesTo().max(),

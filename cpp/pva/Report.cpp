@@ -47,8 +47,8 @@ bool isPattern(const std::string& text) {
 
 /// The steps below a node in the order of the program, with how often each runs, from the clock at
 /// `now` on. Of branches the one that takes longer.
-void collect(const DataPtr& data, std::uint32_t id, double times, std::uint64_t& now,
-             std::vector<ExecutionStep>& steps) {
+void collect(const DataPtr& data, const Data::Run& run, std::uint32_t id, double times,
+             std::uint64_t& now, std::vector<ExecutionStep>& steps) {
   const Image& image = *data->image;
   const Node& node = image.nodes[id];
   if (node.kind == NodeKind::kStep) {
@@ -59,19 +59,47 @@ void collect(const DataPtr& data, std::uint32_t id, double times, std::uint64_t&
   }
   if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
     const auto taken = std::ranges::max_element(
-        node.children, {}, [&](auto child) { return image.costOf(child).cycles(); });
-    if (taken != node.children.end()) collect(data, *taken, times, now, steps);
+        node.children, {}, [&](auto child) { return costOf(image, child, run.trips).cycles(); });
+    if (taken != node.children.end()) collect(data, run, *taken, times, now, steps);
     return;
   }
+  if (node.kind == NodeKind::kRepeatWhile) {  // the condition is computed once more
+    const double trips = data->tripsOf(run, id);
+    collect(data, run, node.children[0], times * (trips + 1), now, steps);
+    return collect(data, run, node.children[1], times * trips, now, steps);
+  }
   if (node.kind == NodeKind::kRepeat) times *= static_cast<double>(node.value);
-  if (node.kind == NodeKind::kRepeatWhile) times *= static_cast<double>(image.assumed_trip_count);
-  for (const auto child : node.children) collect(data, child, times, now, steps);
+  for (const auto child : node.children) collect(data, run, child, times, now, steps);
 }
 
 /// Appends the steps of a run.
-void addSteps(const DataPtr& data, const std::string& entry, std::uint64_t& now,
+void addSteps(const DataPtr& data, const Data::Run& run, std::uint64_t& now,
               std::vector<ExecutionStep>& steps) {
-  if (const auto root = data->programOf(entry)) collect(data, *root, 1, now, steps);
+  if (const auto root = data->programOf(run.entry)) collect(data, run, *root, 1, now, steps);
+}
+
+/// By node, a bit for each IPU that takes part in it or in what is below it.
+std::uint64_t addIpus(const Image& image, std::uint32_t id, std::vector<std::uint64_t>& ipus) {
+  for (const auto child : image.nodes[id].children) ipus[id] |= addIpus(image, child, ipus);
+  return ipus[id];
+}
+std::vector<std::uint64_t> ipusByNode(const Image& image) {
+  if (image.ipus.size() < 2 || !image.profile || image.profile->slices.empty()) return {};
+  std::vector<std::uint64_t> ipus(image.nodes.size());
+  for (const auto& slice : image.profile->slices)
+    if (slice.node < ipus.size()) ipus[slice.node] |= std::max<std::uint64_t>(slice.ipus, 1);
+  addIpus(image, 0, ipus);
+  return ipus;
+}
+
+/// "<node> <mean iterations>" of a loop; whether it is that.
+bool readTrips(const std::string& line, std::map<std::uint32_t, double>& trips) {
+  std::istringstream in(line);
+  std::uint32_t node = 0;
+  double mean = 0;
+  if (!(in >> node >> mean) || !(mean >= 0 && mean < 0x1p63)) return false;
+  trips[node] = mean;
+  return true;
 }
 
 std::vector<VertexInstance> instancesOf(const ipujax::engine::VertexCounts& vertices) {
@@ -132,6 +160,18 @@ std::uint64_t Data::tileBytes(std::size_t tile, TilePart part) const {
 const std::string& Data::nameOf(std::uint32_t debug) const {
   static const std::string none;
   return debug < image->debug.size() ? image->debug[debug].name : none;
+}
+
+double Data::tripsOf(const Run& run, std::uint32_t node) const {
+  const auto counted = run.trips.empty() ? std::nullopt : run.trips[node];
+  return counted.value_or(static_cast<double>(image->assumed_trip_count));
+}
+
+bool Data::takesPart(std::uint32_t node, std::size_t tile) const {
+  if (ipus_by_node.empty()) return true;
+  // As engine/build/Draft.hpp has them: the last bit stands for all further IPUs.
+  const std::size_t tiles = image->num_tiles / std::max<std::size_t>(1, image->ipus.size());
+  return (ipus_by_node[node] >> std::min<std::size_t>(tile / tiles, 63) & 1) != 0;
 }
 
 unsigned Version::part(int i) const {
@@ -229,7 +269,7 @@ std::vector<ExecutionStep> Run::steps() const {
   std::vector<ExecutionStep> steps;
   for (std::size_t i = 0; i <= index_; ++i) {
     steps.clear();
-    addSteps(data_, data_->runs[i].entry, now, steps);
+    addSteps(data_, data_->runs[i], now, steps);
   }
   return steps;
 }
@@ -243,7 +283,7 @@ std::vector<Run> Execution::runs() const {
 std::vector<ExecutionStep> Execution::steps() const {
   std::uint64_t now = 0;
   std::vector<ExecutionStep> steps;
-  for (const auto& run : data_->runs) addSteps(data_, run.entry, now, steps);
+  for (const auto& run : data_->runs) addSteps(data_, run, now, steps);
   return steps;
 }
 
@@ -358,6 +398,7 @@ Report reportFrom(const std::string& bytes) {
   std::istringstream in(bytes);
   std::string line;
   auto data = std::make_shared<Data>();
+  std::map<std::size_t, std::map<std::uint32_t, double>> trips;  // by run and node
   if (!bytes.starts_with(kHead)) notAReport("something else");
   in.seekg(static_cast<std::streamoff>(kHead.size()));
   while (std::getline(in, line) && !line.empty()) {
@@ -366,8 +407,10 @@ Report reportFrom(const std::string& bytes) {
     const std::string value = line.substr(blank + 1);
     if (line[0] == '@')
       data->options.emplace(line.substr(1, blank - 1), value);
-    else
+    else if (line[0] != '#')
       data->runs.push_back({value, line.substr(0, blank)});
+    else if (data->runs.empty() || !readTrips(line.substr(1), trips[data->runs.size() - 1]))
+      notAReport("an altered one");
   }
   for (const char* filter : {"profiler.blocks.filter", "profiler.programs.filter"})
     if (data->options.contains(filter) && !isPattern(data->options[filter]))
@@ -377,6 +420,15 @@ Report reportFrom(const std::string& bytes) {
     data->image = Image::deserialise(std::as_bytes(std::span(image)));
   } catch (const ipujax::engine::ImageError& e) {
     throw poplar::file_load_error(e.what());
+  }
+  data->ipus_by_node = ipusByNode(*data->image);
+  for (const auto& [run, by_node] : trips) {
+    auto& means = data->runs[run].trips;
+    means.resize(data->image->nodes.size());
+    for (const auto& [node, mean] : by_node) {
+      if (node >= means.size()) notAReport("an altered one");
+      means[node] = mean;
+    }
   }
   return Report(std::move(data));
 }

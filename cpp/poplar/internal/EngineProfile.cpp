@@ -1,6 +1,7 @@
 #include "poplar/internal/EngineProfile.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "poplar/Engine.hpp"
 
@@ -46,9 +47,10 @@ Cost costOfEntry(const Image& image, const std::string& entry,
   return costOf(image, node->children[index], trips);
 }
 
-void RunLog::add(std::string name, std::string entry, const Cost& cost) {
+void RunLog::add(std::string name, std::string entry, const Cost& cost,
+                 const ipujax::engine::TripMeans& trips) {
   all_cycles_ += cost.cycles();
-  if (enabled_) runs_.push_back({std::move(name), std::move(entry), cost});
+  if (enabled_) runs_.push_back({std::move(name), std::move(entry), cost, trips});
 }
 
 ProfileValue RunLog::profile(double clock_hz) const {
@@ -73,6 +75,12 @@ std::string RunLog::report(const Image& image, const OptionFlags& options) const
   }
   for (const auto& run : runs_) {
     text += run.entry + " " + oneLine(run.name) + "\n";
+    for (std::size_t node = 0; node < run.trips.size(); ++node) {
+      if (!run.trips[node]) continue;
+      char mean[32] = {};
+      std::to_chars(mean, mean + sizeof mean - 1, *run.trips[node]);
+      text += "#" + std::to_string(node) + " " + mean + "\n";
+    }
   }
   return text + "\n" + image.serialise();
 }

@@ -21,13 +21,15 @@ ProfileValue::Map accountOf(const ipujax::engine::Cost& cost);
 class RunLog {
  public:
   /// `entry` is the program's number.
-  void add(std::string name, std::string entry, const ipujax::engine::Cost& cost);
+  void add(std::string name, std::string entry, const ipujax::engine::Cost& cost,
+           const ipujax::engine::TripMeans& trips);
   void reset() { runs_.clear(); }
   void enable(bool enabled) { enabled_ = enabled; }
   double allCycles() const { return all_cycles_; }  ///< also of runs that were not recorded
   ProfileValue profile(double clock_hz) const;
   void print(std::ostream& os) const;
-  /// The options that choose blocks, the runs and the image, as pva reads them.
+  /// The options that choose blocks, the runs, each with the iterations of its loops whose counts
+  /// are data, and the image, as pva reads them.
   std::string report(const ipujax::engine::Image& image, const OptionFlags& options) const;
 
  private:
@@ -35,6 +37,7 @@ class RunLog {
     std::string name;
     std::string entry;
     ipujax::engine::Cost cost;
+    ipujax::engine::TripMeans trips;
   };
   std::vector<Run> runs_;
   double all_cycles_ = 0;

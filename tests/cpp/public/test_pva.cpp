@@ -282,6 +282,62 @@ TEST(blocks_of_very_long_runs_end_in_one_that_says_so) {
   CHECK_EQ(blocks.back().cyclesTo(), 1'200'000 * turn);
 }
 
+TEST(loops_whose_counts_are_data_run_as_often_as_they_did) {
+  Fixture f;
+  const auto turns = f.variable("turns", {}, INT);
+  f.graph.setInitialValue(turns, 0);
+  const auto most = f.variable("most", {}, INT);
+  f.graph.createHostWrite("most", most);
+  Sequence condition, body;
+  const auto less = popops::lt(f.graph, turns, most, condition);
+  popops::addInPlace(f.graph, turns, 1, body, "turn");
+  f.prog.add(RepeatWhileTrue(condition, less, Block(body, "turns")));
+  Engine engine(f.graph, f.prog, {{"profiler.blocks.filter", "turns"}});
+  engine.load(f.device);
+  const int thirty = 30;
+  engine.writeTensor("most", &thirty, &thirty + 1);
+  engine.run(0);
+  engine.run(0);  // has reached it
+  const auto report = engine.getReport();
+  CHECK_EQ(report.execution().blocks(0).size(), 30U);
+  const auto runs = report.execution().runs();
+  CHECK_EQ(runs.size(), 2U);
+  const auto profile = engine.getProfile();
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK_NEAR(cyclesOf(runs[i].steps()),
+               profile["executionProfile"]["runs"][i]["cycles"].asDouble(), 2);
+  CHECK(cyclesOf(runs[0].steps()) > 20 * cyclesOf(runs[1].steps()));
+}
+
+TEST(a_tile_is_told_the_blocks_of_its_own_ipu) {
+  Fixture f(4, 2);
+  const auto on = [&](unsigned tile, const char* name) {
+    const auto t = f.graph.addVariable(FLOAT, {8}, name);
+    f.graph.setTileMapping(t, tile);
+    Sequence sum;
+    popops::addInPlace(f.graph, t, t, sum, name);
+    f.prog.add(Block(sum, name));
+  };
+  on(1, "first");
+  on(5, "second");
+  const auto names = [&](const OptionFlags& options, std::size_t tile) {
+    Engine engine(f.graph, f.prog, options);
+    engine.loadAndRun(f.device);
+    std::string all;
+    for (const auto& block : engine.getReport().execution().blocks(tile))
+      all += block.program()->name() + ";";
+    return all;
+  };
+  const OptionFlags filter{{"profiler.blocks.filter", "first|second"}};
+  CHECK_EQ(names(filter, 0), "first;");
+  CHECK_EQ(names(filter, 4), "second;");
+  for (const std::size_t tile : {0, 4}) {
+    const std::string all = names({}, tile);
+    CHECK_EQ(all.find("first") != std::string::npos, tile == 0);
+    CHECK_EQ(all.find("second") != std::string::npos, tile == 4);
+  }
+}
+
 TEST(vertices_of_codelets_are_counted_by_tile_and_compute_set) {
   TwoTypes f;
   Engine engine(f.graph, f.prog);
