@@ -7,6 +7,7 @@
 #include "engine/build/Draft.hpp"
 #include "engine/build/Mapped.hpp"
 #include "engine/build/PartNodes.hpp"
+#include "engine/build/Writable.hpp"
 #include "engine/codelets/VertexLowering.hpp"
 #include "engine/graph/Emit.hpp"
 
@@ -181,6 +182,7 @@ class Flattener {
   std::uint64_t stepOf(const ProgramNode& node) {
     const auto [found, fresh] = steps_.emplace(&node, draft_.image.steps.size());
     if (!fresh) return found->second;
+    needWritable(graph_, node);
     StepDesc step;
     step.kernel = node.step.kernel;
     const bool copies = step.kernel == "engine.copy";

@@ -65,16 +65,36 @@ TEST(tensors_of_no_graph_or_another_are_refused) {
 
 TEST(what_cannot_be_written_is_a_compilation_error) {
   OnDevice d;
-  const Tensor t = fourOf(d.graph), constant = d.graph.addConstant(FLOAT, {4}, 1.0f);
+  const Tensor t = fourOf(d.graph), constant = d.graph.addConstant(FLOAT, {4}, 1.0f, "one");
   d.graph.setTileMapping(constant, 0);
-  for (const Tensor& to : {constant, t.slice(0, 1).broadcast(4, 0)}) {
+  const auto message = [&](const Tensor& to, const char* name) -> std::string {
     try {
-      const Engine engine(d.graph, Copy(t, to));
-      check::fail(__FILE__, __LINE__, "it compiled");
+      const Engine engine(d.graph, Copy(t, to, false, name));
     } catch (const graph_program_compilation_error& e) {
-      CHECK(std::strstr(e.what(), "write to no constant, and to no element twice") != nullptr);
+      return e.what();
     }
-  }
+    return "it compiled";
+  };
+  CHECK_EQ(
+      message(constant, "fill"),
+      "[compileGraph] needs programs that write to no constant; got 'fill', which writes to the "
+      "constant 'one' (float {4}). Write to a variable (Graph::addVariable).");
+  CHECK_EQ(message(t.slice(0, 1).broadcast(4, 0), "spread"),
+           "[compileGraph] needs programs that write to no element twice; got 'spread', which "
+           "writes to repeated elements of the tensor 't' (float {4}). Write to the tensor before "
+           "it is broadcast.");
+}
+
+TEST(a_program_that_an_engine_lacks_is_told_with_their_number) {
+  OnDevice d;
+  const std::vector<Program> both{d.prog, d.prog};
+  Engine one(d.graph, d.prog), two(d.graph, both);
+  for (Engine* engine : {&one, &two}) engine->load(Device(d.graph.getTarget()));
+  two.run(1);
+  CHECK_THROWS(one.run(7),
+               "needs a program below 1, the number of programs that the engine has; got 7");
+  CHECK_THROWS(two.run(2),
+               "needs a program below 2, the number of programs that the engine has; got 2");
 }
 
 TEST(shapes_beyond_all_memory_are_refused) {
