@@ -71,8 +71,8 @@ Device Device::createVirtualDevice(unsigned tilesPerIPU) const {
   return Device(target_.withTiles(target_.getNumIPUs(), tilesPerIPU), id_);
 }
 
-Device Device::createCPUDevice(unsigned numTiles) {
-  return Device(Target::createCPUTarget(true, numTiles));
+Device Device::createCPUDevice(unsigned numIPUs) {
+  return Device(Target::createCPUTarget(true, numIPUs));
 }
 
 Device Device::createSimulatorDevice(const Target& target, const OptionFlags&) {

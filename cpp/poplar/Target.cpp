@@ -53,9 +53,12 @@ Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType, const Opt
   return Target(System{machineOf(systemType), numIPUs});
 }
 
-Target Target::createCPUTarget(bool, unsigned numTiles) {
-  System system{defaultMachine(), 1, TargetType::CPU};
-  system.machine.tiles_per_ipu = numTiles;
+Target Target::createCPUTarget(bool, unsigned numIPUs) {
+  if (numIPUs == 0)
+    throw poplar_error(
+        "[Target::createCPUTarget] needs at least one IPU; got 0. Pass their number.");
+  System system{defaultMachine(), numIPUs, TargetType::CPU};
+  system.machine.tiles_per_ipu = 1;
   system.machine.worker_contexts = 1;
   system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
   system.machine.executable_bytes_per_tile = system.machine.bytes_per_tile;

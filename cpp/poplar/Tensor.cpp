@@ -323,9 +323,10 @@ bool Tensor::operator==(const Tensor& o) const {
   if (!view_ || !o.view_) return view_ == o.view_;
   const View& a = v();
   const View& b = o.v();
-  return elementType() == o.elementType() && a.type == b.type && a.shape == b.shape &&
-         a.strides == b.strides && a.offset == b.offset && a.pieces == b.pieces &&
-         (a.pieces || a.variable == b.variable);
+  if (graph_ != o.graph_ || elementType() != o.elementType() || a.shape != b.shape) return false;
+  const bool same_view = a.strides == b.strides && a.offset == b.offset && a.pieces == b.pieces &&
+                         (a.pieces || a.variable == b.variable);
+  return same_view || getVarRegions() == o.getVarRegions();
 }
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor) {

@@ -40,4 +40,15 @@ template <typename T>
 void convertFromDeviceType(const Type& srcType, const QuarterMetadata& metadata, const void* src,
                            ArrayRef<T> dst);
 
+/// The same to vectors, which keep their size.
+template <typename T, class A>
+void convertFromDeviceType(const Type& srcType, const void* src, std::vector<T, A>& dst) {
+  convertFromDeviceType(srcType, src, ArrayRef<T>(dst));
+}
+template <typename T, class A>
+void convertFromDeviceType(const Type& srcType, const QuarterMetadata& metadata, const void* src,
+                           std::vector<T, A>& dst) {
+  convertFromDeviceType(srcType, metadata, src, ArrayRef<T>(dst));
+}
+
 }  // namespace poplar

@@ -270,6 +270,24 @@ PlanCosts reportPlanEstimatedCosts(const Graph& graph, const ConvParams& params,
           static_cast<std::size_t>(plan.cost.temporary_bytes)};
 }
 
+internal::DetailedPlanCosts internal::reportDetailedPlanEstimatedCosts(const Graph& graph,
+                                                                       const ConvParams& params,
+                                                                       const OptionFlags& options,
+                                                                       PlanningCache* cache) {
+  const plan::Plan plan = planOf(graph, params, options, "reportDetailedPlanEstimatedCosts", cache);
+  const auto whole = [](double x) { return static_cast<std::size_t>(x); };
+  const auto& cost = plan.cost;
+  DetailedPlanCosts costs;
+  costs.apply([](PlanCosts& stage) { stage = {PlanCosts::unknown, PlanCosts::unknown}; });
+  costs.parallelSplit = plan.tiles;
+  costs.serialSplit = plan.serial();
+  costs.total = {whole(cost.cycles()), cost.temporary_bytes};
+  costs.compute.cycles = whole(cost.compute_cycles);
+  costs.exchange = {costs.total.cycles - costs.compute.cycles, cost.received_bytes};
+  costs.rearrangement.memory = cost.rearranged_bytes;
+  return costs;
+}
+
 void reportWeightUpdatePlanInfo(std::ostream& out, const Graph& graph, const ConvParams& fwdParams,
                                 const OptionFlags& fwdOptions, PlanningCache* cache) {
   reportPlanInfo(out, graph, getWeightUpdateParams(fwdParams), fwdOptions, cache);

@@ -126,12 +126,54 @@ void convolutionValidateOptions(const poplar::OptionFlags& options);
 
 /// What the plan of a convolution is counted to take.
 struct PlanCosts {
+  /// Stands for what the plan does not tell apart.
+  static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
   std::size_t cycles = 0;
   std::size_t memory = 0;  ///< bytes of temporaries on the fullest tile
 };
 PlanCosts reportPlanEstimatedCosts(const poplar::Graph& graph, const ConvParams& params,
                                    const poplar::OptionFlags& options = {},
                                    PlanningCache* cache = nullptr);
+
+namespace internal {
+
+/// The same by stages. The plans of the model tell compute (with what is added up afterwards),
+/// exchange (with syncs) and the bytes of rearranged operands apart.
+struct DetailedPlanCosts {
+  std::size_t parallelSplit = 1;  ///< tiles that compute
+  std::size_t serialSplit = 1;    ///< slices one after another
+  PlanCosts broadcast, rearrangement, dynamicSlice, transform, exchange, tileLevelTransform,
+      inputsCast, compute, reduction, dynamicUpdate, addInPlace, outputCast, total;
+
+  /// Calls function(costs) for each stage and, if asked for, for their total.
+  template <typename Function>
+  void apply(Function function, bool includeTotal = true) {
+    applyTo(*this, function, includeTotal);
+  }
+  template <typename Function>
+  void apply(Function function, bool includeTotal = true) const {
+    applyTo(*this, function, includeTotal);
+  }
+
+ private:
+  template <typename Costs, typename Function>
+  static void applyTo(Costs& costs, Function& function, bool includeTotal) {
+    for (auto* stage :
+         {&costs.broadcast, &costs.rearrangement, &costs.dynamicSlice, &costs.transform,
+          &costs.exchange, &costs.tileLevelTransform, &costs.inputsCast, &costs.compute,
+          &costs.reduction, &costs.dynamicUpdate, &costs.addInPlace, &costs.outputCast})
+      function(*stage);
+    if (includeTotal) function(costs.total);
+  }
+};
+
+DetailedPlanCosts reportDetailedPlanEstimatedCosts(const poplar::Graph& graph,
+                                                   const ConvParams& params,
+                                                   const poplar::OptionFlags& options = {},
+                                                   PlanningCache* cache = nullptr);
+
+}  // namespace internal
+
 void reportWeightUpdatePlanInfo(std::ostream& out, const poplar::Graph& graph,
                                 const ConvParams& fwdParams,
                                 const poplar::OptionFlags& fwdOptions = {},

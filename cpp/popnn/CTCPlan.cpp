@@ -62,8 +62,9 @@ bool isOneOf(const std::string& name, std::initializer_list<const char*> names) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// {"parallel": {"time": 2}}: how often each dimension is split.
-void checkConstraints(const std::string& text) {
+/// {"parallel": {"time": 2}}: how often each dimension is split. PopLibs takes constraints that it
+/// cannot meet, and those that it does not know, for one kind of error.
+void checkConstraints(const std::string& text) try {
   using Kind = poplin::Json::Kind;
   const auto json = poplin::readConstraintsJson(kWhere, text);
   if (json.kind != Kind::kObject)
@@ -81,6 +82,8 @@ void checkConstraints(const std::string& text) {
                                   "'" + name + "'");
     }
   }
+} catch (const poplar::invalid_option& error) {
+  throw poputil::poplibs_error(error.what());
 }
 
 }  // namespace

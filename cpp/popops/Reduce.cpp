@@ -34,6 +34,16 @@ std::vector<std::size_t> uniqueDims(const poplar::Tensor& in,
   return unique;
 }
 
+/// `out` with the dimensions of the result; it may have more of 1, or lack some.
+poplar::Tensor asKept(const poplar::Tensor& out, const std::vector<std::size_t>& kept) {
+  const auto without_ones = [](std::vector<std::size_t> shape) {
+    std::erase(shape, std::size_t{1});
+    return shape;
+  };
+  if (without_ones(out.shape()) == without_ones(kept)) return out.reshape(kept);
+  refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
+}
+
 std::vector<std::size_t> keptShape(const poplar::Tensor& in, const std::vector<std::size_t>& dims) {
   std::vector<std::size_t> shape;
   for (std::size_t d = 0; d < in.rank(); ++d) {
@@ -115,16 +125,13 @@ void reduceInto(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Te
 
 }  // namespace
 
-void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
+void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& given,
                       const std::vector<std::size_t>& named_dims, ReduceParams params,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                       const poplar::OptionFlags&) {
-  checkTypes(in, out.elementType(), params);
+  checkTypes(in, given.elementType(), params);
   const auto dims = uniqueDims(in, named_dims);
-  const auto shape = keptShape(in, dims);
-  if (!std::equal(shape.begin(), shape.end(), out.shape().begin(), out.shape().end())) {
-    refuse("an output with the kept dimensions", out.shapeToString(), "Reshape it.");
-  }
+  const poplar::Tensor out = asKept(given, keptShape(in, dims));
   const bool is_local = !isMapped(graph, out) && mapResult(graph, in, out, dims);
   if (params.update && !isFloating(in.elementType())) {  // the kernel updates no integers
     params.update = false;
