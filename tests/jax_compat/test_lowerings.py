@@ -77,7 +77,7 @@ def test_ragged_all_to_all(groups, slices: int):
     np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("rows, taken, width", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)])
+@pytest.mark.parametrize(("rows", "taken", "width"), [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)])
 def test_ragged_all_to_all_of_nothing(rows: int, taken: int, width: int):
     mesh = Mesh(np.array(jax.devices("ipu")[:2]), ("x",))
     operands = np.ones((2, rows, width), np.float32)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ipujax as ipu
+from ipujax.choices import EmbeddingUpdate, SerializationDimension
 from tests.bench.numerics.program import Program, both, forward
 from tests.bench.workload import Workload, indices, normal
 
@@ -23,7 +24,7 @@ def _embeddings() -> Iterator[Program]:
     def arguments() -> list[Any]:
         return [normal(ROWS, WIDTH), indices(IDS, ROWS)]
 
-    def of(update: str) -> Any:
+    def of(update: EmbeddingUpdate) -> Any:
         def step(table: Any, ids: Any, wanted: Any) -> Any:
             """One of gradient descent, with the whole gradient subtracted."""
 
@@ -176,9 +177,10 @@ def _products() -> Iterator[Program]:
     def arguments() -> list[Any]:
         return [normal(512, 1024), normal(1024, 1024, seed=1)]
 
-    for dimension in ("input_channels", "b_rows", "reducing_dim"):
+    dimensions: tuple[SerializationDimension, ...] = ("input_channels", "b_rows", "reducing_dim")
+    for dimension in dimensions:
 
-        def product(a: Any, b: Any, dimension: str = dimension) -> Any:
+        def product(a: Any, b: Any, dimension: SerializationDimension = dimension) -> Any:
             return ipu.ops.serialized_matmul(a, b, 4, dimension)
 
         yield from both(f"serialized_matmul {dimension}", product, arguments, (0, 1))
