@@ -197,7 +197,7 @@ py::bytes reportOfImage(const py::bytes& bytes, const std::map<std::string, std:
   const std::string_view view = bytes;
   const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
   poplar::internal::RunLog log;
-  log.add(image->signature.name, "0", image->cost());
+  log.add(image->signature.name, "0", image->cost(), {});
   return log.report(*image, flagsOf(options));
 }
 
