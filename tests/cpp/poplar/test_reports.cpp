@@ -21,7 +21,7 @@ TEST(reports_of_programs_without_entry_points_have_their_steps) {
   build.options.set("profile", true);
   const auto image = ipujax::engine::buildImage(f.graph, f.prog, std::move(build));
   internal::RunLog log;
-  log.add("jit_f", "0", image->cost());
+  log.add("jit_f", "0", image->cost(), {});
   const auto report = pva::reportFrom(log.report(*image, {}));
   const auto runs = report.execution().runs();
   CHECK_EQ(runs.size(), 1U);
