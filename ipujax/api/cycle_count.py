@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.ffi
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
+from ipujax.api.custom_calls import custom_call
 from ipujax.arguments import array
 from ipujax.errors import PlacementError
 
@@ -78,7 +78,7 @@ def _lower(ctx: Any, *operands: Any) -> Any:
             f"[ipu.cycle_count] needs an IPU, whose tiles count cycles; got a program for "
             f"{', '.join(ctx.module_context.platforms)}. Place its arguments on an IPU."
         )
-    return jax.ffi.ffi_lowering(_TARGET)(ctx, *operands)
+    return custom_call(_TARGET, {})(ctx, *operands)
 
 
 _cycle_count_p.def_abstract_eval(lambda *avals: [*avals, _words()])
