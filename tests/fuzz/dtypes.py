@@ -413,7 +413,7 @@ _EXACT = {"jax.lax.mulhi": _mulhi}
 def _judged(made: Call, function: Function, ours: Any, theirs: Any) -> list[str]:
     """Against a wider type, and leniently where the CPU is wrong too."""
     wide = tuple(x.astype(_wider(x.dtype)) for x in made.arrays)
-    exact = _EXACT.get(made.text.partition("(")[0])
+    exact = _EXACT.get(re.split(r"[ (]", made.text)[0])
     with jax.enable_x64(True):
         wider = made._replace(arrays=wide, x64=True)
         truth = exact(*made.arrays) if exact else on("cpu", function, wider)
