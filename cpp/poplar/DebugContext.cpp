@@ -134,11 +134,7 @@ void DebugInfo::closeStreamer() {
   out.file.close();
 }
 
-}  // namespace poplar
-
-namespace ipujax::engine {
-
-void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext) {
+void poplar_error::attachSourceLocation(const DebugContext& debugContext) {
   const auto& location = debugContext.getLocation();
   std::string place = lineOf(debugContext.source());
   if (place.empty() && location.isValid())
@@ -148,4 +144,4 @@ void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext
   located_ = std::make_shared<const std::string>(std::string(what()) + " (at " + place + ")");
 }
 
-}  // namespace ipujax::engine
+}  // namespace poplar
