@@ -9,7 +9,7 @@ import pytest
 
 import ipujax as ipu
 
-CPU = jax.devices("cpu")[0]
+CPU = jax.devices("cpu")[0]  # casts are traced, on any platform; the last test runs them on an IPU
 KEYS = jax.random.split(jax.random.key(0), 2)
 W = jax.device_put(jax.random.normal(KEYS[0], (8, 8)), CPU)
 X = jax.device_put(jax.random.normal(KEYS[1], (4, 8)), CPU)

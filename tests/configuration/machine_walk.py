@@ -72,7 +72,7 @@ def taken() -> Iterator[None]:
         yield
 
 
-#: Of each option: two values, what is seen, what else is set, and whether IPU 0 is another's.
+#: Each option has two values, what shows them, what else is set, and whether another holds IPU 0.
 ROWS: dict[str, tuple[tuple[Any, Any], Callable[[], object], dict[str, Any], bool]] = {
     "device_count": ((2, 3), devices, {}, False),
     "visible_devices": (("0", "1,2"), first_ipus, {}, False),

@@ -5,7 +5,7 @@ namespace ipujax::engine {
 /// Step "engine.edges": operand 0 holds the edges of vertices, each as one run; the others are the
 /// variables whose elements those are.
 constexpr const char* kEdges = "engine.edges";
-/// Of each run: an operand, where it begins in that and in operand 0, and its length.
+/// Each run has an operand, its begin in that operand and in operand 0, and its length.
 constexpr const char* kEdgeRuns = "runs";
 constexpr const char* kScatters = "scatters";  ///< 1: from operand 0 to the others
 

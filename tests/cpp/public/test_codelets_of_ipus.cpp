@@ -144,7 +144,7 @@ TEST(sources_that_need_their_branch_for_ipus_are_compiled_as_for_one) {
     return f.run(out);
   };
   CHECK(clamp(clamps) == (std::vector<float>{-1, 1, 2}));
-  // Of what is wrong either way, the way with fewer errors tells: a host's lacks a function, too.
+  // Both ways fail; the error shown is of the IPU's, which has fewer: a host lacks clamped() too.
   std::string wrong = clamps;
   wrong.replace(wrong.find("2.0f"), 4, "none");
   CHECK_THROWS(clamp(wrong), "none");
