@@ -4,17 +4,15 @@
 #include <string>
 
 namespace poplar {
+
 class DebugContext;
-}
 
-namespace ipujax::engine {
-
-/// Base of every error the libraries throw. Poplar's names: poplar/exceptions.hpp shows them there.
+/// Base of every error that the libraries throw.
 struct poplar_error : std::runtime_error {
   using std::runtime_error::runtime_error;
   /// what() ends with the place in the source that the context names. The first that is attached
   /// stays: it is the innermost.
-  void attachSourceLocation(const poplar::DebugContext& debugContext);
+  void attachSourceLocation(const DebugContext& debugContext);
   const char* what() const noexcept override {
     return located_ ? located_->c_str() : std::runtime_error::what();
   }
@@ -84,5 +82,29 @@ struct unknown_vertex_type : poplar_error {
 struct file_load_error : poplar_error {
   using poplar_error::poplar_error;
 };
+
+}  // namespace poplar
+
+namespace ipujax::engine {
+
+using poplar::application_runtime_error;
+using poplar::file_load_error;
+using poplar::graph_connection_error;
+using poplar::graph_memory_allocation_error;
+using poplar::graph_program_compilation_error;
+using poplar::graph_recursion_error;
+using poplar::graph_replication_error;
+using poplar::index_error;
+using poplar::invalid_option;
+using poplar::invalid_tile_mapping;
+using poplar::link_error;
+using poplar::no_environment;
+using poplar::poplar_error;
+using poplar::runtime_error;
+using poplar::stream_connection_error;
+using poplar::tensor_creation_error;
+using poplar::tensor_io_state_error;
+using poplar::type_error;
+using poplar::unknown_vertex_type;
 
 }  // namespace ipujax::engine

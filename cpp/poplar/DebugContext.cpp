@@ -134,13 +134,9 @@ void DebugInfo::closeStreamer() {
   out.file.close();
 }
 
-}  // namespace poplar
-
-namespace ipujax::engine {
-
-void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext) {
+void poplar_error::attachSourceLocation(const DebugContext& debugContext) {
   const auto& location = debugContext.getLocation();
-  std::string place = lineOf(debugContext.source());
+  std::string place = ipujax::engine::lineOf(debugContext.source());
   if (place.empty() && location.isValid())
     place = std::string(location.getFileName()) + ":" + std::to_string(location.getLineNumber()) +
             " in " + std::string(location.getFunctionName());
@@ -148,4 +144,4 @@ void poplar_error::attachSourceLocation(const poplar::DebugContext& debugContext
   located_ = std::make_shared<const std::string>(std::string(what()) + " (at " + place + ")");
 }
 
-}  // namespace ipujax::engine
+}  // namespace poplar

@@ -38,7 +38,8 @@ class Device {
   void getDriverVersion(unsigned& major, unsigned& minor, unsigned& point) const;
   /// The same device with `tilesPerIPU` tiles on each IPU.
   Device createVirtualDevice(unsigned tilesPerIPU) const;
-  static Device createCPUDevice(unsigned numTiles = 1);
+  /// Of IPUs with one tile each.
+  static Device createCPUDevice(unsigned numIPUs = 1);
   /// The model takes the simulator's place; no option changes it.
   static Device createSimulatorDevice(const Target& target, const OptionFlags& options = {});
 

@@ -42,7 +42,7 @@ class Target {
   /// One IPU of a machine, or with "<machine>:<n>" n of them.
   static Target createIPUTarget(StringRef system, const OptionFlags& opts = {});
   /// `numTiles` tiles of one worker each. Halves are rounded as on an IPU, accurate or not.
-  static Target createCPUTarget(bool accurateHalf = false, unsigned numTiles = 1);
+  static Target createCPUTarget(bool accurateHalf = false, unsigned numIPUs = 1);
 
   TargetType getTargetType() const { return system_->type; }
   /// For createIPUTarget.

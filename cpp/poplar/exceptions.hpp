@@ -6,25 +6,26 @@
 
 namespace poplar {
 
-using ipujax::engine::application_runtime_error;
-using ipujax::engine::file_load_error;
-using ipujax::engine::graph_connection_error;
-using ipujax::engine::graph_memory_allocation_error;
-using ipujax::engine::graph_program_compilation_error;
-using ipujax::engine::graph_recursion_error;
-using ipujax::engine::graph_replication_error;
-using ipujax::engine::index_error;
-using ipujax::engine::invalid_option;
-using ipujax::engine::invalid_tile_mapping;
-using ipujax::engine::link_error;
-using ipujax::engine::no_environment;
-using ipujax::engine::poplar_error;
-using ipujax::engine::runtime_error;
-using ipujax::engine::stream_connection_error;
-using ipujax::engine::tensor_creation_error;
-using ipujax::engine::tensor_io_state_error;
-using ipujax::engine::type_error;
-using ipujax::engine::unknown_vertex_type;
+// The engine declares and throws these. The list shows what the header offers.
+using poplar::application_runtime_error;
+using poplar::file_load_error;
+using poplar::graph_connection_error;
+using poplar::graph_memory_allocation_error;
+using poplar::graph_program_compilation_error;
+using poplar::graph_recursion_error;
+using poplar::graph_replication_error;
+using poplar::index_error;
+using poplar::invalid_option;
+using poplar::invalid_tile_mapping;
+using poplar::link_error;
+using poplar::no_environment;
+using poplar::poplar_error;
+using poplar::runtime_error;
+using poplar::stream_connection_error;
+using poplar::tensor_creation_error;
+using poplar::tensor_io_state_error;
+using poplar::type_error;
+using poplar::unknown_vertex_type;
 
 // The SDK's other errors, which nothing here throws; programs that catch them compile.
 struct parse_error : poplar_error {

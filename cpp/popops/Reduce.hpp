@@ -41,7 +41,7 @@ poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in,
                       poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {},
                       const poplar::OptionFlags& options = {});
-/// Writes (or, with params.update, adds to) `out`.
+/// Writes (or, with params.update, adds to) `out`, whose shape may differ in dimensions of 1.
 void reduceWithOutput(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
                       const std::vector<std::size_t>& dims, ReduceParams params,
                       poplar::program::Sequence& prog,

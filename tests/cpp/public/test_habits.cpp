@@ -1,3 +1,5 @@
+#include <cxxabi.h>
+
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/TypeConversion.hpp>
@@ -15,6 +17,14 @@ using namespace poplar;
 using namespace poplar::program;
 
 namespace {
+
+std::string nameOf(const std::type_info& type) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? text : type.name();
+  std::free(text);
+  return name;
+}
 
 template <class E, class F>
 bool throwsExactly(const F& function) {
@@ -120,4 +130,22 @@ TEST(ctc_plans_throw_errors_of_poplibs_for_constraints) {
     CHECK(throwsExactly<poputil::poplibs_error>([&] { plan("planConstraints", bad); }));
   CHECK(throwsExactly<poputil::poplibs_error>([&] { plan("availableMemoryProportion", "0.0"); }));
   CHECK(throwsExactly<invalid_option>([&] { plan("noSuchOption", "1"); }));
+}
+
+TEST(errors_show_as_those_of_poplar) {
+  Fixture f;
+  const Tensor t = f.variable("t", {4});
+  const auto typeOf = [](const auto& function) -> std::string {
+    try {
+      function();
+    } catch (const std::exception& e) {
+      return nameOf(typeid(e));
+    }
+    return "none";
+  };
+  CHECK_EQ(typeOf([&] { f.graph.addVertex(f.graph.addComputeSet(), "None"); }),
+           "poplar::unknown_vertex_type");
+  CHECK_EQ(typeOf([&] { f.graph.setTileMapping(t, 1000); }), "poplar::invalid_tile_mapping");
+  CHECK_EQ(typeOf([&] { (void)t[9]; }), "poplar::poplar_error");
+  CHECK_EQ(typeOf([&] { f.graph.addCodelets("no such file.cpp"); }), "poplar::file_load_error");
 }
