@@ -72,7 +72,17 @@ def named_layer(layer: str, patterns: Iterable[str]) -> str:
     """
     parts = layer.split("/")
     prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return next((p for p in prefixes if any(fnmatchcase(p, each) for each in patterns)), "")
+    return next((p for p in prefixes if any(matches(p, each) for each in patterns)), "")
+
+
+def matches(layer: str, pattern: str) -> bool:
+    """Whether a pattern, as of file names, means this layer; brackets also mean themselves.
+
+    Example:
+        >>> matches("Model/layers[1]", "Model/layers[*]"), matches("layer1", "layer[0-2]")
+        (True, True)
+    """
+    return fnmatchcase(layer, pattern) or fnmatchcase(layer, pattern.replace("[", "[[]"))
 
 
 def _split(name: str) -> list[str]:

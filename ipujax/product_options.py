@@ -4,8 +4,8 @@
      "scopes": {"decoder/layer3": {"planConstraints": {"method": "AMP"}},
                 "train.py:31": {"availableMemoryProportion": 0.2}}}
 
-A scope is a layer, as reports name it (named scopes), with the layers inside it, or a source line;
-* and ? match as in file names.
+A scope is a layer, as reports name it, with the layers inside it, or a source line; * and ? match
+as in file names.
 Later scopes override earlier ones, all override what is set for all.
 """
 
@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from ipujax.file_reading import json_of
-from ipujax.layers import layer_of, named_layer
+from ipujax.layers import named_layer
 
 SCOPES = "scopes"
 NEEDS = (
@@ -152,10 +152,9 @@ def names_of(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def in_scope(text: str, name: str, line: str) -> str:
-    """The options of the op with this name and source line, the same for all ops."""
+def in_scope(text: str, layer: str, line: str) -> str:
+    """The options of the ops of this layer and source line, as text without scopes."""
     options = json_of(text)
-    layer, _ = layer_of(name)
     for scope, own in options.pop(SCOPES, {}).items():
         if scope == line or named_layer(layer, [scope]):
             options |= own

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 from ipujax.compiler.rematerialise import copy_of, drop_unused
-from ipujax.layers import is_backward, layer_of, named_layer
+from ipujax.compiler.sources import layer_at
+from ipujax.layers import is_backward, named_layer
 
 
 def recompute_layers(program: Program) -> Program:
@@ -35,7 +36,7 @@ class _Layers:
         self.backward: dict[str, set[Op]] = {}
         self.late: set[Op] = set()  #: ops of backward passes, and what was added for them
         for op in block.ops:
-            layer = named_layer(layer_of(op.source.name)[0], patterns)
+            layer = named_layer(layer_at(op.source), patterns)
             if is_backward(op.source.name):
                 self.late.add(op)
                 self.backward.setdefault(layer, set()).add(op)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from ipujax.config import PER_CALL_PREFIX, CompileConfig
-from ipujax.layers import is_backward, layer_of
+from ipujax.layers import is_backward, matches
 from ipujax.product_options import SCOPES, as_text
 from ipujax.reporting.model import Report, Step
 
@@ -24,7 +23,7 @@ LARGE_PRODUCT = 0.05
 #: A pattern may match this part of its layers more than are meant.
 MORE = 8
 #: What would mean something else in a pattern or a list.
-_SPECIAL = re.compile(r"[,*?\[\]]")
+_SPECIAL = re.compile(r"[,*?]")
 
 
 def text_of(changes: Changes) -> str:
@@ -112,7 +111,7 @@ def _layers_at_peak(report: Report) -> list[str]:
     """Layers whose forward values are live when the fullest tile is fullest, the largest first."""
     sizes: dict[tuple[str, ...], int] = {}
     for tensor in report.tensors:
-        layer, _ = layer_of(tensor.name)
+        layer = tensor.scope
         waits = tensor.peak_tile_bytes and not tensor.always_live and not is_backward(tensor.name)
         if waits and layer and not _SPECIAL.search(layer):
             path = tuple(layer.split("/"))
@@ -136,7 +135,7 @@ def _pattern(layers: list[str], known: set[str]) -> str:
     matched = {
         prefix
         for prefix in ("/".join(layer.split("/")[:depth]) for layer in known)
-        if any(fnmatchcase(prefix, pattern) for pattern in patterns)
+        if any(matches(prefix, pattern) for pattern in patterns)
     }
     names = patterns if len(matched) <= len(layers) + max(1, len(layers) // MORE) else layers
     return ",".join(sorted(names))

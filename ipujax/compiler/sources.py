@@ -11,7 +11,7 @@ from ipujax import placement
 from ipujax.call_frames import Frame, own_place, without_repeats
 from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config import PER_CALL_PREFIX
-from ipujax.origins import Origin, origin_of
+from ipujax.origins import Origin, layer_here, origin_of
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame outside JAX; that of the user's code may be further out, behind a library's.
@@ -163,6 +163,11 @@ def origin(source: Source) -> Origin:
         stage=placed.stage_name,
         function=placed.function,
     )
+
+
+def layer_at(source: Source) -> str:
+    """The layer that reports name for the op."""
+    return layer_here(source.name, frames_of(source.locations))
 
 
 def frames_of(locations: Iterable[str]) -> tuple[Frame, ...]:

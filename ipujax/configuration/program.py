@@ -85,7 +85,8 @@ class ScheduleOptions:
     )
     recompute_layers: str = option(
         "",
-        "Layers (named scopes) that are computed again for their backward pass, comma-separated; "
+        "Layers, as reports name them, that are computed again for their backward pass, "
+        "comma-separated; "
         "* and ? match as in file names.",
         "IPUJAX_RECOMPUTE_LAYERS",
     )

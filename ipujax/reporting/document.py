@@ -14,7 +14,7 @@ from ipujax.errors import ReportError
 from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
 from ipujax.reporting.model import KINDS, Report
 
-SCHEMA = "ipujax report 6"
+SCHEMA = "ipujax report 7"
 #: Largest number that a report may have; sums of such numbers stay finite.
 LARGEST = 1e24
 

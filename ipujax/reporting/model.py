@@ -150,6 +150,7 @@ class Tensor:
     """A variable in tile memory.
 
     Attributes:
+        scope: the layer of the op that makes it, as of a `Step`.
         category: what it is for; one of `Report.categories`.
         bytes: on all tiles.
         peak_tile_bytes: on the fullest tile, if it is live when that is fullest.
@@ -158,6 +159,7 @@ class Tensor:
     """
 
     name: str
+    scope: str
     source: str
     category: str
     dtype: str

@@ -156,9 +156,11 @@ def _ipu(found: Mapping[str, Any], categories: int) -> Ipu:
 
 def _tensor(row: Any, categories: list[str], count: int) -> Tensor:
     name, source, category, dtype, shape, size, peak, ipus, always = row
+    origin = read_origin(source)
     return Tensor(
         name=name,
-        source=read_origin(source).line,
+        scope=origin.layer or layer_of(name)[0],
+        source=origin.line,
         category=categories[category],
         dtype=dtype,
         shape=tuple(shape),

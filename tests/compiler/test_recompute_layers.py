@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,34 @@ def test_only_the_named_layers_run_again() -> None:
     assert products("") == 6 + 11
     assert products("layer2,layer3") == 6 + 11 + 2
     assert products("layer[0-2]") == 6 + 11 + 3
+
+
+class Layer:
+    def __call__(self, w: Any, x: Any) -> Any:
+        return jax.nn.gelu(x @ w)
+
+
+class Model:
+    def __init__(self) -> None:
+        self.layers = [Layer() for _ in range(3)]
+
+    def __call__(self, weights: Any, x: Any) -> Any:
+        x = self.layers[0](weights[0], x)
+        x = self.layers[1](weights[1], x)
+        return jnp.mean(self.layers[2](weights[2], x))
+
+
+def test_layers_are_modules_too() -> None:
+    weights = [jax.ShapeDtypeStruct((512, 512), jnp.float32)] * 3
+    x = jax.ShapeDtypeStruct((2048, 512), jnp.float32)
+
+    def products(layers: str) -> list[str]:
+        options = {"ipu_recompute_layers": layers}
+        report = ipu.report(jax.grad(Model()), weights, x, options=options)
+        return [step.scope for step in report.steps if step.op == "dot_general"]
+
+    extra = Counter(products("Model/layers[1]")) - Counter(products(""))
+    assert extra == {"Model/layers[1]": 1}
 
 
 def test_what_draws_or_calls_back_runs_once() -> None:

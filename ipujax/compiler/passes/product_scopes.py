@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ipujax.compiler.ir import Op, Program, walk_ops
+from ipujax.compiler.sources import layer_at
 from ipujax.config import PER_CALL_PREFIX
 from ipujax.product_options import has_scopes, in_scope
 
@@ -29,6 +30,6 @@ def set_product_options(program: Program) -> Program:
 
 def _set(op: Op, text: str, name: str) -> None:
     if text and has_scopes(text):
-        own = in_scope(text, op.source.name, op.source.line)
+        own = in_scope(text, layer_at(op.source), op.source.line)
         options = {**dict(op.source.options), PER_CALL_PREFIX + name: own}
         op.source = replace(op.source, options=tuple(sorted(options.items())))
