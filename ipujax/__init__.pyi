@@ -10,6 +10,7 @@ from ipujax import testing as testing
 from ipujax import tile as tile
 from ipujax import training as training
 from ipujax.api.autocast import autocast as autocast
+from ipujax.api.begun_blocks import begin_blocks as begin_blocks
 from ipujax.api.blocks import block as block
 from ipujax.api.cast_policy import CastPolicy as CastPolicy
 from ipujax.api.codelet_expression import codelet_expression as codelet_expression

@@ -107,29 +107,48 @@ def call_in_stages(
         PlacementError: blocks of several stages are inside of a loop, a branch or a checkpoint.
         PipelineError: a stage needs what a later one makes.
     """
-    jax_compat.hide_frames(__file__)
-    leaves, tree = jax.tree.flatten((args, kwargs))
-    out_trees: list[Any] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        args, kwargs = jax.tree.unflatten(tree, leaves)
-        results, out_tree = jax.tree.flatten(fun(*args, **kwargs))
-        out_trees.append(out_tree)
-        return results
-
-    traced, captured = jax_compat.trace_call(flat, leaves)
-    jaxpr = jax_compat.inlined(traced, lambda eqn: len(set(_attributes(eqn))) > 1)
-    cut = _Cut(where, jaxpr, assign)
-    values = dict(zip(jaxpr.jaxpr.invars, [*captured, *leaves], strict=True))
-    for part in cut.parts:
+    traced = TracedCall(fun, args, kwargs, lambda eqn: len(set(_attributes(eqn))) > 1)
+    values = traced.values
+    for part in _Cut(where, traced.jaxpr, assign).parts:
         if part.assigned is None:
             jax_compat.evaluate(part.eqns, values)
         else:
             stage = part.assigned.stage_of(part.call)
             made = stage(*(values[variable] for variable in part.inputs))
             values.update(zip(part.outputs, made, strict=True))
-    results = [jax_compat.value_of(atom, values) for atom in jaxpr.jaxpr.outvars]
-    return jax.tree.unflatten(out_trees[-1], results)
+    return traced.results()
+
+
+class TracedCall:
+    """A function's equations, to be run one by one on its arguments.
+
+    Args:
+        fun, args, kwargs: the function, and what it is called with.
+        is_open: of which called functions the equations stand in the caller.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], args: Any, kwargs: Any, is_open: Callable[[Any], bool]
+    ):
+        jax_compat.hide_frames(__file__)
+        leaves, tree = jax.tree.flatten((args, kwargs))
+
+        def flat(*leaves: Any) -> list[Any]:
+            args, kwargs = jax.tree.unflatten(tree, leaves)
+            results, self._out_tree = jax.tree.flatten(fun(*args, **kwargs))
+            return results
+
+        traced, captured = jax_compat.trace_call(flat, leaves)
+        self.jaxpr = jax_compat.inlined(traced, is_open)
+        jaxpr = self.jaxpr.jaxpr
+        #: By variable; whoever runs equations adds those of their results.
+        self.values = dict(zip(jaxpr.invars, [*captured, *leaves], strict=True))
+        self.values.update(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
+
+    def results(self) -> Any:
+        """What the function returns, after all equations ran."""
+        made = [jax_compat.value_of(atom, self.values) for atom in self.jaxpr.jaxpr.outvars]
+        return jax.tree.unflatten(self._out_tree, made)
 
 
 @dataclass
