@@ -273,7 +273,7 @@ def test_altered_documents_are_refused_or_still_whole(report):
         except document._MalformedError:
             refused += 1
         else:
-            assert place[key] == "?"  # text may be any
+            assert place[key] == "?" or place[key] is True  # text may be any, and so may a flag
     assert refused > 200
 
 
