@@ -86,10 +86,15 @@ def _narrow(value: Value, fused: Op) -> Value | None:
 
 
 def _squared(value: Value, fused: Op) -> Value | None:
-    """What a value of a fused op is the square of, if that is in memory."""
+    """What a value of a fused op is the square of, if that is in memory.
+
+    Squares that are rounded to float16 are none: the sum would add them unrounded.
+    """
     body = fused.attrs["body"]
     made = {op.results[0]: op for op in body}
     square = made[value]
+    if value.dtype != "f32":
+        return None
     if square.name != "multiply" or square.operands[0] is not square.operands[1]:
         return None
     if any(value in op.operands for op in body):
