@@ -146,6 +146,6 @@ TEST(errors_show_as_those_of_poplar) {
   CHECK_EQ(typeOf([&] { f.graph.addVertex(f.graph.addComputeSet(), "None"); }),
            "poplar::unknown_vertex_type");
   CHECK_EQ(typeOf([&] { f.graph.setTileMapping(t, 1000); }), "poplar::invalid_tile_mapping");
-  CHECK_EQ(typeOf([&] { (void)t[9]; }), "poplar::poplar_error");
+  CHECK_EQ(typeOf([&] { (void)t[9]; }), "poplar::index_error");
   CHECK_EQ(typeOf([&] { f.graph.addCodelets("no such file.cpp"); }), "poplar::file_load_error");
 }
