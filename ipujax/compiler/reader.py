@@ -6,7 +6,7 @@ what only renames values (barriers, shardings, collectives over one device) leav
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -295,16 +295,22 @@ class Reader:
         The operands are arrays to sort together, then as many values of padding.
         """
         attrs = self._attributes.of(operation)
-        (callee,) = attrs["called_computations"]
-        comparator = self._read_region(self._functions[callee].regions[0], env)
-        arrays = [env[value] for value in operation.operands][: len(operation.results)]
-        dimension = attrs["mhlo.backend_config"]["reduction_dim"]
         source = self._source(operation)
+        arrays = [env[value] for value in operation.operands][: len(operation.results)]
+        dimension = (attrs.get("mhlo.backend_config") or {}).get("reduction_dim")
+        called = [self._functions.get(name) for name in attrs.get("called_computations", ())]
+        types = [self._type(result.type) for result in operation.results]
+        if len(called) != 1 or called[0] is None or not _are_firsts(types, arrays, dimension):
+            raise InvalidProgramError(
+                "[read] needs an ApproxTopK with one comparator and reduction_dim, whose results "
+                "are its first operands, shorter in that dimension; got another one"
+                f"{f' (at {source.line})' if source.line else ''}. Use jax.lax.approx_max_k."
+            )
+        comparator = self._read_region(called[0].regions[0], env)
         how = {"dimension": dimension, "is_stable": True}
         sort = Op("sort", arrays, how, source, [comparator])
         block.ops.append(sort)
-        for array, result in zip(arrays, operation.results, strict=True):
-            shape, dtype = self._type(result.type)
+        for array, result, (shape, dtype) in zip(arrays, operation.results, types, strict=True):
             whole = sort.add_result(array.shape, dtype)
             env[result] = Writer(block.ops, source).slice(whole, (0,) * len(shape), shape)
 
@@ -365,6 +371,24 @@ def _check_rank(name: str, shape: Shape, line: str = "") -> None:
             f"[compile] needs arrays of at most {MAX_DIMENSIONS} dimensions; got {len(shape)} in "
             f"{where}. Reshape them."
         )
+
+
+def _are_firsts(
+    types: Sequence[tuple[Shape, str]], arrays: Sequence[Value], dimension: object
+) -> bool:
+    """Whether types are those of the first elements of arrays along a dimension."""
+
+    def is_first(shape: Shape, dtype: str, array: Value) -> bool:
+        rank = len(array.shape)
+        if not isinstance(dimension, int) or not 0 <= dimension < rank or len(shape) != rank:
+            return False
+        wanted = list(array.shape)
+        wanted[dimension] = min(wanted[dimension], shape[dimension])
+        return shape == tuple(wanted) and dtype == array.dtype
+
+    return len(types) == len(arrays) and all(
+        is_first(*each, array) for each, array in zip(types, arrays, strict=True)
+    )
 
 
 def _is_state(result: Any, operation: Any) -> bool:

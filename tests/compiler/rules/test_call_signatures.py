@@ -13,6 +13,7 @@ from jax.errors import JaxRuntimeError
 
 from ipujax.compiler.rules.call_signatures import SIGNATURES, Form, parsed
 from ipujax.compiler.rules.registry import CUSTOM_CALLS
+from ipujax.jax_compat import load_program
 
 SIZES = {"m": 4, "n": 3, "k": 3, "n-1": 2, "p": 3, "q": 3}
 #: Of float32 and complex64, with the forms that agree with LAPACK's letter of the type.
@@ -135,3 +136,25 @@ def test_signatures_are_read():
     assert form.parameters == {"uplo": "LU", "left": "01"}
     assert form.operands == [("T", ["m", "n"]), ("i32", [])]
     assert form.results == [("T", ["n-1"]), ("R", ["k"])]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("reduction_dim = 1", "reduction_dim = 2"),
+        ("reduction_dim = 1", "reduction_dim = -1"),
+        ("reduction_dim = 1", "reduction_din = 1"),
+        ("called_computations = [@top_k_gt_f32_comparator], ", ""),
+        ("tensor<4x3x", "tensor<3x4x"),
+        ("tensor<4x3x", "tensor<4x9x"),
+        ("tensor<4x3xf32>", "tensor<4x3xi32>"),
+    ],
+)
+def test_an_approximate_top_k_of_another_form_is_refused(old: str, new: str):
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    lowered = jax.jit(lambda x: jax.lax.approx_max_k(x, 3)).lower(x)
+    text = str(lowered.compiler_ir())
+    load_program(text, jax.devices()[0])([x])
+    assert old in text
+    with pytest.raises(JaxRuntimeError, match=r"INVALID_ARGUMENT.*needs an ApproxTopK with one"):
+        load_program(text.replace(old, new), jax.devices()[0])([x])
