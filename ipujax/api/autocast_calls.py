@@ -245,7 +245,7 @@ def _pulled(
         return list(pull([chosen.get(i, _no_tangent(x)) for i, x in enumerate(made)]))
 
     given = [cotangents[i] for i in outputs]
-    like = [jnp.zeros(a.shape, a.dtype) for a in avals]
+    like = [jax_compat.zeros_of(aval, aval.dtype) for aval in avals]
     like += cast_like(given, [made[i] for i in outputs])
     found = caster.function(backward, like)(*residuals, *given)
     found = cast_like(found, [operands[i] for i in inputs])

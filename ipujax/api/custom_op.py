@@ -310,7 +310,9 @@ def dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
     """Zeros of the results' dtypes stand for cotangents of integers."""
     leaves = jax.tree.leaves(cotangents)
     return [
-        jnp.zeros(y.shape, y.dtype) if ct.dtype == jax.dtypes.float0 else ct
+        jax_compat.varying_like(jnp.zeros(y.shape, y.dtype), y)
+        if ct.dtype == jax.dtypes.float0
+        else ct
         for ct, y in zip(leaves, results, strict=True)
     ]
 

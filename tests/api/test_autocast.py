@@ -110,6 +110,21 @@ def test_shard_map_inside():
     np.testing.assert_allclose(jax.jit(ipu.autocast(fun))(x), X @ W, atol=0.03)
 
 
+def test_backward_functions_of_their_own_inside_a_shard_map():
+    """What is saved varies over the axis, as what the gradient is of does."""
+
+    @jax.custom_vjp
+    def sine(x):
+        return jnp.sin(x)
+
+    sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: jax.vjp(jnp.sin, x)[1](ct))
+    mesh = jax.make_mesh((2,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("d")
+    mapped = jax.shard_map(ipu.autocast(sine), mesh=mesh, in_specs=spec, out_specs=spec)
+    found = jax.jit(jax.grad(lambda x: mapped(x).sum()))(X)
+    np.testing.assert_allclose(found, np.cos(X), rtol=1e-5, atol=1e-6)
+
+
 @jax.custom_vjp
 def scaled_product(w, x, scale):
     return (x @ w) * scale
