@@ -5,6 +5,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/model/bindings.hpp"
 #include "engine/Image.hpp"
+#include "engine/Kernel.hpp"
 #include "engine/SourceText.hpp"
 #include "engine/build/Build.hpp"
 #include "poplar/internal/EngineOptionNames.hpp"
