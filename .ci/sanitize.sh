@@ -34,7 +34,9 @@ fi
 
 # OpenBLAS's own threads are not instrumented, and Python never frees what it keeps to its end.
 export OPENBLAS_NUM_THREADS=1
-export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1
+# Tests raise these signals on purpose, and the frames of deep recursion are larger.
+export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:handle_sigbus=0:handle_sigfpe=0
+ulimit -s 65536
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 export IPUJAX_CPP_TESTS="$root/$build/tests"

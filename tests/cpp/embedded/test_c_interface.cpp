@@ -105,9 +105,11 @@ TEST(a_thousand_runs_of_eight_threads_take_no_more_memory) {
     for (auto& thread : threads) thread.join();
   };
   runs(50);
-  const long before = residentPages();
+  [[maybe_unused]] const long before = residentPages();
   runs(130);
+#if !defined(__SANITIZE_ADDRESS__)        // under which memory that is freed stays for a while
   CHECK(residentPages() - before < 128);  // half a MiB
+#endif
   std::vector<float> w(kSize);
   CHECK_EQ(ipujax_read_stored(opened.session, "w", w.data(), kSize * sizeof(float)), IPUJAX_OK);
   CHECK_NEAR(w[7], saved.stored[0][7] + 8 * 2 * 180, 0.1);  // no run was lost
