@@ -274,7 +274,9 @@ def power(x: Pair, y: Pair) -> Pair:
     nothing = coefficient.eq(0.0) & (~zero | (c > 0.0))
     re, im = where(nothing, 0.0, re), where(nothing, 0.0, im)
     to_zero = c.eq(0.0) & d.eq(0.0)
-    return where(to_zero, re.like(1.0), re), where(to_zero, 0.0, im)
+    re, im = where(to_zero, re.like(1.0), re), where(to_zero, 0.0, im)
+    undefined = zero & c.eq(0.0) & ~d.eq(0.0)
+    return where(undefined, re.like(float("nan")), re), where(undefined, im.like(float("nan")), im)
 
 
 def atan2(y: Pair, x: Pair) -> Pair:

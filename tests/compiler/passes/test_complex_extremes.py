@@ -168,6 +168,14 @@ def test_powers_of_two_numbers() -> None:
     assert good.all(), [(x[known][i], y[known][i], found[i]) for i in np.flatnonzero(~good)[:9]]
 
 
+@pytest.mark.parametrize("exponent", [0, 1, -1j, 2.5j, 1 + 1j, 0.5 - 2j])
+def test_powers_of_zero(exponent: complex) -> None:
+    """NumPy's: undefined where only the exponent's imaginary part is not zero."""
+    zero, y = np.zeros((), np.complex64), np.complex64(exponent)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(on("ipu", lax.pow, zero, y), np.power(zero, y))
+
+
 def test_results_in_range_of_parts_whose_squares_are_not() -> None:
     large = np.complex64(3e38 + 3e38j)
     np.testing.assert_allclose(on("ipu", lax.rsqrt, large), 4.4853554e-20 - 1.8578953e-20j, 1e-6)
