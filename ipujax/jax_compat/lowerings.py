@@ -40,8 +40,17 @@ def lower_linalg_as_on_cpu() -> None:
         partial(linalg._lu_pivots_to_permutation_gpu_lowering, target_name_prefix=PLATFORM),
         platform=PLATFORM,
     )
+    mlir.register_lowering(linalg.triangular_solve_p, _triangular_solve, platform=PLATFORM)
     # Exported programs may hold this target, as they may LAPACK's, which are in the list.
     _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.add("ipu_lu_pivots_to_permutation")
+
+
+def _triangular_solve(ctx: Any, a: Any, b: Any, **flags: Any) -> Any:
+    """JAX's rule for all platforms takes no numbers for its flags, as its rule for the CPU does."""
+    from jax._src.lax import linalg
+
+    given = {name: bool(flag) for name, flag in flags.items()}
+    return linalg._triangular_solve_lowering(ctx, a, b, **given)
 
 
 def lower_named_platforms_only() -> None:

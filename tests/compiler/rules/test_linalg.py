@@ -55,6 +55,19 @@ def test_ffts_of_nothing() -> None:
     assert jax.jit(jnp.fft.rfft)(np.zeros((0, 8), "f4")).shape == (0, 5)
 
 
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("unit", [0, 1])
+def test_flags_of_triangular_solves_may_be_numbers(lower: int, unit: int) -> None:
+    """As in SciPy, and on the CPU backend."""
+    matrix = jnp.arange(1.0, 10.0).reshape(3, 3)
+    solved = jax.scipy.linalg.solve_triangular(matrix, matrix, lower=lower, unit_diagonal=unit)
+    flags = {"lower": bool(lower), "unit_diagonal": bool(unit)}
+    wanted = jax.scipy.linalg.solve_triangular(matrix, matrix, **flags)
+    np.testing.assert_array_equal(solved, wanted)
+    left = jax.lax.linalg.triangular_solve(matrix, matrix, left_side=1, transpose_a=1, **flags)
+    assert left.shape == (3, 3)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0, 3, 3), (1, 1)])
 def test_matrices_of_nothing(shape: tuple[int, ...]) -> None:
     x = np.ones(shape, "f4")
