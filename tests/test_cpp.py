@@ -36,6 +36,7 @@ def test_cpp(source: Path, isa: str) -> None:
     assert binary.exists(), f"{binary} is not built: run make cpp"
     run = subprocess.run(
         [binary],
+        cwd=BINARIES.parent,  # what ccache makes relative in names of sources is so to this folder
         env={**os.environ, **({"IPUJAX_MAX_ISA": isa} if isa else {})},
         capture_output=True,
         text=True,
