@@ -38,7 +38,7 @@ export OPENBLAS_NUM_THREADS=1
 export ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:handle_sigbus=0:handle_sigfpe=0
 ulimit -s 65536
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1
+export TSAN_OPTIONS=halt_on_error=1:handle_sigbus=0
 export IPUJAX_CPP_TESTS="$root/$build/tests"
 # dlopen goes through the sanitizer's library, which does not know our rpath.
 blas=$("$python" -c 'import scipy_openblas32 as b; print(b.get_lib_dir())')
