@@ -41,7 +41,7 @@ class Target {
                                 const OptionFlags& opts = {});
   /// One IPU of a machine, or with "<machine>:<n>" n of them.
   static Target createIPUTarget(StringRef system, const OptionFlags& opts = {});
-  /// `numTiles` tiles of one worker each. Halves are rounded as on an IPU, accurate or not.
+  /// `numIPUs` IPUs of one tile with one worker. Halves are rounded as on an IPU, accurate or not.
   static Target createCPUTarget(bool accurateHalf = false, unsigned numIPUs = 1);
 
   TargetType getTargetType() const { return system_->type; }

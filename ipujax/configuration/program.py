@@ -86,8 +86,7 @@ class ScheduleOptions:
     recompute_layers: str = option(
         "",
         "Layers, as reports name them, that are computed again for their backward pass, "
-        "comma-separated; "
-        "* and ? match as in file names.",
+        "comma-separated; * and ? match as in file names.",
         "IPUJAX_RECOMPUTE_LAYERS",
     )
     outline: str = option(
