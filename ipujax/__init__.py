@@ -6,6 +6,7 @@ The names are those of `__init__.pyi`. Each is imported at its first use, so tha
 
 from __future__ import annotations
 
+import ast
 import importlib
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ __version__ = "0.1.0"
 
 
 def _homes() -> dict[str, str]:
-    """The module of each public name: of lines `from module import name as name`."""
-    lines = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
-    words = [line.split() for line in lines if line.startswith("from ")]
-    return {name: module for _, module, _, name, *_ in words}
+    """The module of each public name: of statements `from module import name as name`."""
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
+    return {alias.name: str(each.module) for each in imports for alias in each.names}
 
 
 _HOMES = _homes()
@@ -28,12 +29,9 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    inside = home == __name__
-    found = (
-        importlib.import_module(f"{home}.{name}")
-        if inside
-        else getattr(importlib.import_module(home), name)
-    )
+    package = importlib.import_module(home)
+    is_name = home != __name__ and hasattr(package, name)
+    found = getattr(package, name) if is_name else importlib.import_module(f"{home}.{name}")
     globals()[name] = found
     return found
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ipujax.choices import ResetAction
+from ipujax.types import ResetAction
 
 
 class PjrtCode:

@@ -17,8 +17,10 @@ from typing import Any
 
 import jax
 
-from ipujax import attached, config, devices, host_callbacks, interrupts, jax_compat, settings
-from ipujax.compile_progress import compile_progress
+from ipujax import jax_compat
+from ipujax.api.configure import devices, settings
+from ipujax.config import options as config
+from ipujax.config.process_variables import check_process_variables
 from ipujax.errors import (
     CompileCancelledError,
     ConfigError,
@@ -26,8 +28,10 @@ from ipujax.errors import (
     missing_extension,
     remember,
 )
-from ipujax.logs import logger_of
-from ipujax.process_variables import check_process_variables
+from ipujax.host import attached, interrupts
+from ipujax.host import callbacks as host_callbacks
+from ipujax.host.compile_progress import compile_progress
+from ipujax.host.logs import logger_of
 from ipujax.types import PlatformConfig
 
 logger = logger_of("plugin")

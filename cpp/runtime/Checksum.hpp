@@ -9,7 +9,7 @@ namespace ipujax::runtime {
 
 /// Of the elements of an array, read as unsigned integers: their sum, and their sum times their
 /// positions from 1, both modulo 2^32. Any one altered bit and any two swapped elements change it.
-/// Programs compute the same of what arrives (ipujax/feeds/checksums.py).
+/// Programs compute the same of what arrives (ipujax/api/feed/checksums.py).
 using Checksum = std::array<std::uint32_t, 2>;
 
 template <class Word>

@@ -15,7 +15,7 @@ from typing import Any
 
 from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.errors import ConvertError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
 
 #: Settings that are JSON on the command line, or a file of it.
 _JSON = {
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ipujax.convert.conversion import Conversion
     from ipujax.convert.reading import read_program
-    from ipujax.new_files import replacing
+    from ipujax.host.new_files import replacing
 
     made = Conversion(read_program(arguments.program), settings, output.stem)
     if executable is not None:

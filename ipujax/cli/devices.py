@@ -6,8 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from ipujax import config
-from ipujax import devices as listing
+from ipujax.api.configure import devices as listing
+from ipujax.config import options as config
 from ipujax.errors import IpuError
 
 ATTRIBUTES = ("num_ipus", "num_tiles", "bytes_per_tile", "clock_hz")

@@ -61,7 +61,7 @@ def poplar_sdk() -> str:
 
 
 def options() -> str:
-    from ipujax import config
+    from ipujax.config import options as config
 
     tree = config.from_environment()
     return f"{tree.machine}, {tree.compile}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from ipujax import config
+from ipujax.config import options as config
+from ipujax.config.process_variables import check_process_variables
 from ipujax.errors import missing_extension
-from ipujax.process_variables import check_process_variables
 
 
 def check_installation() -> None:

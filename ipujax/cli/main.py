@@ -20,7 +20,7 @@ from ipujax.errors import (
     RecoverableError,
     UnrecoverableError,
 )
-from ipujax.file_reading import printable
+from ipujax.host.file_reading import printable
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {

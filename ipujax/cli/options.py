@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ipujax import config
-from ipujax.configuration import page
+from ipujax.config import options as config
+from ipujax.config import page
 from ipujax.errors import ConfigError
 
 

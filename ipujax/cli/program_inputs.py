@@ -11,7 +11,7 @@ import numpy as np
 
 from ipujax.cli.expressions import evaluate
 from ipujax.errors import ConfigError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
 
 
 def gather(

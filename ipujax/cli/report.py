@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 
 from ipujax.cli.installation import check_installation
-from ipujax.config import PER_CALL_PREFIX
+from ipujax.config.options import PER_CALL_PREFIX
 from ipujax.errors import ConfigError
-from ipujax.file_reading import printable
+from ipujax.host.file_reading import printable
 from ipujax.reporting.document import load_report
 from ipujax.reporting.figures import figures
 from ipujax.reporting.model import Report
@@ -65,6 +65,6 @@ def _report(path: str, options: dict[str, str]) -> Report:
     if path.endswith(".json") and not options:
         return load_report(path)  # needs no extension
     check_installation()
-    from ipujax.api.program_files import report_of_file
+    from ipujax.api.cost.program_files import report_of_file
 
     return report_of_file(path, options)

@@ -15,11 +15,11 @@ from typing import Any
 
 from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.cli.program_inputs import gather
-from ipujax.config import PER_CALL_PREFIX, from_environment
-from ipujax.configuration.tree import rounded_up
+from ipujax.config.options import PER_CALL_PREFIX, from_environment
+from ipujax.config.product_options import poplibs_options
+from ipujax.config.tree import rounded_up
 from ipujax.errors import ConfigError
-from ipujax.file_reading import printable
-from ipujax.product_options import poplibs_options
+from ipujax.host.file_reading import printable
 
 RESULTS = "results.npz"
 #: How an executable begins.
@@ -136,9 +136,9 @@ def _of_exported(arguments: argparse.Namespace, options: dict[str, Any]) -> dict
     import numpy as np
 
     from ipujax import jax_compat
-    from ipujax.api.exported import argument_names, result_names
-    from ipujax.api.program_devices import first_ipus
-    from ipujax.api.recovery import typed_errors
+    from ipujax.api.cost.devices import first_ipus
+    from ipujax.api.deploy.exported import argument_names, result_names
+    from ipujax.api.deploy.recovery import typed_errors
     from ipujax.convert.reading import read_program
 
     exported = read_program(arguments.program, "run")
@@ -180,7 +180,7 @@ def _write(path: Path, results: dict[str, Any]) -> None:
     """Writes the file whole, or leaves what was there."""
     import numpy as np
 
-    from ipujax.new_files import replacing
+    from ipujax.host.new_files import replacing
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:

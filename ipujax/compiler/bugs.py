@@ -7,7 +7,7 @@ from types import TracebackType
 from ipujax.compiler.ir import Op
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.errors import ConfigError, InternalError
-from ipujax.logs import logger_of
+from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 

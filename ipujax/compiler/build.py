@@ -11,8 +11,8 @@ from ipujax import jax_compat
 from ipujax.compiler.ingest import Request
 from ipujax.compiler.lower import Lowered
 from ipujax.compiler.rules import poplar as ipu
+from ipujax.config.product_options import flags_of
 from ipujax.errors import InvalidProgramError, OutOfMemoryError
-from ipujax.product_options import flags_of
 
 
 @dataclass(frozen=True)

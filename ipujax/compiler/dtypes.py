@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipujax.element_types import BY_STABLEHLO
+from ipujax.types import BY_STABLEHLO
 
 
 @dataclass(frozen=True, slots=True)

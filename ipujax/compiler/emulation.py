@@ -9,7 +9,7 @@ from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.errors import UnsupportedDtypeError
-from ipujax.logs import logger_of
+from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 

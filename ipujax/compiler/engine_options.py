@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from ipujax._poplar import _poplar as ipu
-from ipujax.config import CompileConfig, warn_once
-from ipujax.configuration.arithmetic import EXCEPTIONS
-from ipujax.configuration.engine import OF_REPORTS, OF_RUNS
+from ipujax.config.arithmetic import EXCEPTIONS
+from ipujax.config.engine import OF_REPORTS, OF_RUNS
+from ipujax.config.options import CompileConfig, warn_once
+from ipujax.config.product_options import check_product_options, flags_of
 from ipujax.errors import ConfigError
-from ipujax.product_options import check_product_options, flags_of
 
 #: Poplar's variable of options, which come on top of those in the program's.
 VARIABLE = "POPLAR_ENGINE_OPTIONS"

@@ -19,9 +19,9 @@ from ipujax.compiler.remedies import (
     without_cost,
 )
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.config import CompileConfig
+from ipujax.config.options import CompileConfig
 from ipujax.errors import OutOfMemoryError
-from ipujax.logs import logger_of
+from ipujax.host.logs import logger_of
 from ipujax.reporting.model import Report
 from ipujax.reporting.profile import read_profile
 

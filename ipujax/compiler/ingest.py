@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ipujax import config, jax_compat
+from ipujax import jax_compat
 from ipujax.compiler.async_ops import join_halves
 from ipujax.compiler.composites import SCAN, rewrite_composites
 from ipujax.compiler.engine_options import with_engine_options
+from ipujax.config import options as config
 from ipujax.errors import InvalidProgramError
 from ipujax.types import PlatformConfig
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ipujax import placement
+from ipujax.annotations import placement
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import (
     Block,

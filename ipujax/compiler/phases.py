@@ -12,10 +12,10 @@ Before, with f in phase 0, g in phase 1:     After:
 
 from __future__ import annotations
 
+from ipujax.annotations.placement import AFTER_FORWARD, LeavingPhase
 from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Program, Source, Value, blocks_run, inputs_of, walk_ops
 from ipujax.compiler.memories import replace_operands
-from ipujax.placement import AFTER_FORWARD, LeavingPhase
 
 BACKWARD = "backward"
 #: A phase and the direction of its pass.

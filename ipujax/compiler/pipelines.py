@@ -23,7 +23,7 @@ from ipujax.compiler.dtypes import TOKEN
 from ipujax.compiler.ir import Block, Op, Value, inputs_of, walk_blocks
 from ipujax.compiler.recomputation import computed_again, divide_barriers, latest_place
 from ipujax.compiler.rounding_streams import rounding_of
-from ipujax.logs import logger_of
+from ipujax.host.logs import logger_of
 
 log = logger_of("compiler")
 

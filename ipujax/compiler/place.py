@@ -26,7 +26,7 @@ from ipujax.compiler.rematerialise import rematerialise
 from ipujax.compiler.rules.poplar import poplar
 from ipujax.compiler.slots import Slot, slots_of
 from ipujax.compiler.sums import share_sums
-from ipujax.config import MachineConfig
+from ipujax.config.options import MachineConfig
 from ipujax.errors import PlacementError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ipujax._poplar import _poplar as ipu
 from ipujax.compiler.engine_options import engine_flags, report_folder
-from ipujax.config import CompileConfig, warn_once
-from ipujax.new_files import replacing
+from ipujax.config.options import CompileConfig, warn_once
+from ipujax.host.new_files import replacing
 
 _lock = threading.Lock()
 #: How many programs of a name have been written to a folder.

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ipujax import jax_compat, placement
+from ipujax import jax_compat
+from ipujax.annotations import placement
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.composites import is_op, name_of
 from ipujax.compiler.dtypes import DTYPES, TOKEN

@@ -13,10 +13,10 @@ loop or a collective made is kept, and so is what other parts of the backward pa
 
 from __future__ import annotations
 
+from ipujax.annotations.layers import is_backward, named_layer
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 from ipujax.compiler.rematerialise import copy_of, drop_unused
 from ipujax.compiler.sources import layer_at
-from ipujax.layers import is_backward, named_layer
 
 
 def recompute_layers(program: Program) -> Program:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ipujax.config import PER_CALL_PREFIX, CompileConfig
-from ipujax.layers import is_backward, matches
-from ipujax.product_options import SCOPES, as_text
+from ipujax.annotations.layers import is_backward, matches
+from ipujax.config.options import PER_CALL_PREFIX, CompileConfig
+from ipujax.config.product_options import SCOPES, as_text
 from ipujax.reporting.model import Report, Step
 
 #: Options by name, and their other values.

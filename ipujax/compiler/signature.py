@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ipujax import placement
+from ipujax.annotations import placement
 from ipujax.compiler.dtypes import TOKEN, numpy_type
 from ipujax.compiler.ir import Block, Parameter, Value
 from ipujax.compiler.modules import dictionaries_of

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ipujax import placement
-from ipujax.call_frames import Frame, own_place, without_repeats
+from ipujax.annotations import placement
+from ipujax.annotations.frames import Frame, own_place, without_repeats
+from ipujax.annotations.origins import Origin, layer_here, origin_of
 from ipujax.compiler.ir import NO_SOURCE, Placed, Source
-from ipujax.config import PER_CALL_PREFIX
-from ipujax.origins import Origin, layer_here, origin_of
+from ipujax.config.options import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
 # innermost frame outside JAX; that of the user's code may be further out, behind a library's.

@@ -6,7 +6,7 @@ import logging
 import time
 
 from ipujax import jax_compat
-from ipujax.logs import logger_of
+from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 

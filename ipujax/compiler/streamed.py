@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.ir import Program, Value
 from ipujax.compiler.rules import poplar as ipu
-from ipujax.config import CompileConfig, MachineConfig
+from ipujax.config.options import CompileConfig, MachineConfig
 from ipujax.errors import ConfigError, OutOfMemoryError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipujax.compiler.ir import Op, Program, walk_ops
-from ipujax.config import CompileConfig, warn_once
-from ipujax.product_options import COLLECTIVES_IGNORE, PRODUCTS_IGNORE, names_of
+from ipujax.config.options import CompileConfig, warn_once
+from ipujax.config.product_options import COLLECTIVES_IGNORE, PRODUCTS_IGNORE, names_of
 
 #: Lookups and updates of rows at indices.
 LOOKUPS = ("gather", "scatter")

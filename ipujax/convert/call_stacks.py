@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ipujax import jax_compat
-from ipujax.call_frames import Frame
+from ipujax.annotations.frames import Frame
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.api.stages import shard
+from ipujax.api.pipeline.stages import shard
 from ipujax.convert.dtypes import cast, dtype_of
 from ipujax.convert.importer import Compute, ImportedOp
 from ipujax.errors import ConvertError

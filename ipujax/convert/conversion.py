@@ -16,21 +16,21 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax import jax_compat
-from ipujax.api.exported import argument_names, heads
-from ipujax.api.pipeline import pipeline
-from ipujax.api.plan import Plan
-from ipujax.api.plan_stages import plan_stages
-from ipujax.api.precision import precision
-from ipujax.api.precompile import precompile
-from ipujax.api.report import report
+from ipujax.api.cost.report import report
+from ipujax.api.deploy.exported import argument_names, heads
+from ipujax.api.deploy.precompile import precompile
+from ipujax.api.pipeline.pipeline import pipeline
+from ipujax.api.pipeline.plan import Plan
+from ipujax.api.pipeline.plan_stages import plan_stages
+from ipujax.api.precision.scopes import precision
 from ipujax.compiler.rules.registry import CUSTOM_CALLS
+from ipujax.config.product_options import poplibs_options
 from ipujax.convert import gelu
 from ipujax.convert.changes import HALF, NARROW, Dtypes, Names, Removed, Sharded
 from ipujax.convert.importer import Change, Importer
 from ipujax.convert.settings import PRIORITIES, Settings
 from ipujax.convert.stage_names import stages_by_name
 from ipujax.errors import ConvertError
-from ipujax.product_options import poplibs_options
 
 WIDE = frozenset({*NARROW, np.dtype(np.float64), np.dtype(np.complex128)})
 

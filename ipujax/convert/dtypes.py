@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from ipujax.element_types import BY_STABLEHLO
+from ipujax.types import BY_STABLEHLO
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:

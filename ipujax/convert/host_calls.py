@@ -10,10 +10,11 @@ import jax.export
 import jax.ffi
 import numpy as np
 
-from ipujax import host_programs, jax_compat
+from ipujax import jax_compat
 from ipujax.compiler.sources import name_of
 from ipujax.convert.dtypes import cast, dtype_of
 from ipujax.errors import ConvertError
+from ipujax.host import programs as host_programs
 from ipujax.verification.slices import piece, results_used_outside
 
 Dtypes = Mapping[np.dtype[Any], np.dtype[Any]]

@@ -11,8 +11,8 @@ import jax.export
 
 from ipujax import jax_compat
 from ipujax.errors import ConvertError
-from ipujax.file_reading import content_of
-from ipujax.limited_reading import limited_reading
+from ipujax.host.file_reading import content_of
+from ipujax.host.limited_reading import limited_reading
 
 NEEDS = "a program that jax.export serialised"
 

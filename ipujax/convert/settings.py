@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ipujax.choices import Priority
 from ipujax.errors import ConvertError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of
+from ipujax.types import Priority
 
 LONGEST_TIMEOUT_US = 10**12
 PRECISIONS = ("FP32", "FP16")

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 
 from ipujax import jax_compat
-from ipujax.api.pipeline_arguments import Arguments
-from ipujax.api.plan import Plan, flat_function
+from ipujax.api.pipeline.arguments import Arguments
+from ipujax.api.pipeline.plan import Plan, flat_function
 from ipujax.convert.changes import Names
 from ipujax.planner.parts import divide
 

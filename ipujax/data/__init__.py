@@ -10,6 +10,6 @@ from ipujax.data.input_files import export_inputs as export_inputs
 from ipujax.data.input_files import load_inputs as load_inputs
 from ipujax.data.loader import Loader as Loader
 from ipujax.data.synthetic import Synthetic as Synthetic
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 
 __doc__ = _with_names(globals())

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ipujax.api.feed.batches import Data, iterate, leaves_of
+from ipujax.api.feed.infeed import Infeed
 from ipujax.errors import FeedError
-from ipujax.feeds.batches import Data, iterate, leaves_of
-from ipujax.feeds.infeed import Infeed
 
 
 def dataset_benchmark(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ipujax.arguments import whole_number
+from ipujax.api.arguments import whole_number
 from ipujax.errors import FeedError
 
 

@@ -1,7 +1,7 @@
 """Batches in a file: written by `export_dataset`, fed by `DatasetFile`.
 
-A file is `IPUBATCH`, a header as in `ipujax.array_files` with the batch's arrays and the number of
-batches, then the batches: the arrays' bytes and their checksum.
+A file is `IPUBATCH`, a header as in `ipujax.host.array_files` with the batch's arrays and the
+number of batches, then the batches: the arrays' bytes and their checksum.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from ipujax import array_files
+from ipujax.api.feed.batches import Data, check_same, iterate, leaves_of, specs_of
+from ipujax.api.feed.keys import check_none
+from ipujax.api.feed.ports import bytes_of
 from ipujax.data import trees
 from ipujax.errors import FeedError
-from ipujax.feeds.batches import Data, check_same, iterate, leaves_of, specs_of
-from ipujax.feeds.keys import check_none
-from ipujax.feeds.ports import bytes_of
-from ipujax.file_reading import opened_file
-from ipujax.new_files import replacing
+from ipujax.host import array_files
+from ipujax.host.file_reading import opened_file
+from ipujax.host.new_files import replacing
 
 _MAGIC = b"IPUBATCH"
 _VERSION = 1

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ipujax import array_files
 from ipujax.data import trees
+from ipujax.host import array_files
 
 
 def export_inputs(path: str | Path, inputs: Any) -> None:

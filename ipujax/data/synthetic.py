@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.choices import InitializerName
+from ipujax.api.feed.batches import part_of
+from ipujax.api.feed.keys import check_none
+from ipujax.api.feed.ports import replicas_here
 from ipujax.errors import FeedError
-from ipujax.feeds.batches import part_of
-from ipujax.feeds.keys import check_none
-from ipujax.feeds.ports import replicas_here
+from ipujax.types import InitializerName
 
 #: Makes an array: of a key, a shape and a dtype.
 Initializer = Callable[[jax.Array, tuple[int, ...], Any], jax.Array]

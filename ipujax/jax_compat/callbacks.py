@@ -12,11 +12,11 @@ import jax
 import numpy as np
 from jax.interpreters import mlir
 
-from ipujax import host_callbacks
 from ipujax.errors import CallbackError
-from ipujax.host_buffers import ExecutionContext, HostBuffer
+from ipujax.host import callbacks as host_callbacks
+from ipujax.host.buffers import ExecutionContext, HostBuffer
+from ipujax.host.logs import logger_of
 from ipujax.jax_compat.platform import PLATFORM
-from ipujax.logs import logger_of
 
 logger = logger_of("plugin")
 

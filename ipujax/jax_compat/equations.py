@@ -9,7 +9,7 @@ from typing import Any
 
 from jax.extend.core import ClosedJaxpr, Literal
 
-from ipujax.call_frames import Frame
+from ipujax.annotations.frames import Frame
 from ipujax.jax_compat.call_primitives import traced_again
 
 #: Calls whose equations may as well stand in the caller.

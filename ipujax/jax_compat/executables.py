@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ipujax.element_types import BY_NAME
 from ipujax.jax_compat.programs import write_compile_options
+from ipujax.types import BY_NAME
 
 
 def kept_arguments(lowered: Any) -> list[int]:

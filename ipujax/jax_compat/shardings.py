@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax.interpreters import mlir
 
-from ipujax import host_callbacks
+from ipujax.host import callbacks as host_callbacks
 from ipujax.jax_compat.platform import PLATFORM
 
 INSPECT_TARGET = "ipu_inspect_sharding"

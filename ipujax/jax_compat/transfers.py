@@ -11,7 +11,7 @@ from jax.experimental.layout import Format, Layout
 from jax.interpreters import mlir
 from jax.sharding import SingleDeviceSharding
 
-from ipujax import placement
+from ipujax.annotations import placement
 from ipujax.jax_compat.platform import PLATFORM
 
 

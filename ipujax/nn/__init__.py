@@ -1,6 +1,6 @@
 """Neural-network functions of popnn: each is one file, with its derivative."""
 
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 from ipujax.nn.activations import elu as elu
 from ipujax.nn.activations import gelu as gelu
 from ipujax.nn.activations import hard_sigmoid as hard_sigmoid

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import flag, floats, real_number
+from ipujax.api.arguments import flag, floats, real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

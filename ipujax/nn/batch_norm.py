@@ -9,9 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.api.collectives import cross_replica_mean
-from ipujax.api.replicas import AxisName, resolve
-from ipujax.arguments import (
+from ipujax.api.arguments import (
     array,
     check_real,
     count,
@@ -21,7 +19,9 @@ from ipujax.arguments import (
     real_number,
     whole_number,
 )
-from ipujax.config import from_environment
+from ipujax.api.replicate.collectives import cross_replica_mean
+from ipujax.api.replicate.replicas import AxisName, resolve
+from ipujax.config.options import from_environment
 from ipujax.errors import ConfigError
 from ipujax.nn.group_norm import is_stable, wide
 from ipujax.ops.definition import Op

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import LARGEST_INT32, array, real_number, wide_dtype
+from ipujax.api.arguments import LARGEST_INT32, array, real_number, wide_dtype
 from ipujax.errors import ConfigError
 from ipujax.nn.softmax import log_softmax
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import LARGEST_INT32, whole_number
+from ipujax.api.arguments import LARGEST_INT32, whole_number
 from ipujax.errors import ConfigError
 from ipujax.nn.ctc_loss import check_data, length_of
 from ipujax.ops.definition import Op

@@ -12,8 +12,8 @@ from jax import lax
 from jax.interpreters import ad
 
 from ipujax import jax_compat
-from ipujax.arguments import array as as_array
-from ipujax.arguments import as_int32, dimension, known_outside
+from ipujax.api.arguments import array as as_array
+from ipujax.api.arguments import as_int32, dimension, known_outside
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import floats, real_number, whole_number
+from ipujax.api.arguments import floats, real_number, whole_number
+from ipujax.api.configure.seeds import seed_words
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-from ipujax.ops.seeds import seed_words
 
 
 def _plain(

@@ -11,8 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ipujax.arguments import array, check_real, flag, floats, real_number, whole_number, wide_dtype
-from ipujax.config import from_environment
+from ipujax.api.arguments import (
+    array,
+    check_real,
+    flag,
+    floats,
+    real_number,
+    whole_number,
+    wide_dtype,
+)
+from ipujax.config.options import from_environment
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad
 
-from ipujax.arguments import array, arrays, flag
-from ipujax.choices import Activation, Partials
+from ipujax.api.arguments import array, arrays, flag
 from ipujax.errors import ConfigError
 from ipujax.nn import recurrent
 from ipujax.ops.definition import Op
+from ipujax.types import Activation, Partials
 
 _UNITS = ("forget", "input", "output", "candidate")
 _CELL_ORDER = ("forget", "input", "candidate", "output")

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array as as_array
-from ipujax.arguments import as_int32, known_outside, real_number
+from ipujax.api.arguments import array as as_array
+from ipujax.api.arguments import as_int32, known_outside, real_number
 from ipujax.errors import ConfigError
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {

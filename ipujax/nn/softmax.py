@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import dimension, floats, wide_dtype
-from ipujax.choices import SoftmaxKind
+from ipujax.api.arguments import dimension, floats, wide_dtype
 from ipujax.errors import ConfigError, check_choice
+from ipujax.types import SoftmaxKind
 
 KINDS = ("plain", "stable", "scaled")
 #: By which "scaled" multiplies probabilities: `SOFTMAX_SCALING` of popnn for half.

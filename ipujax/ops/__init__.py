@@ -1,6 +1,6 @@
 """Functions of popops, poplin and poprand as JAX functions: each is one file."""
 
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 from ipujax.ops.candidate_samplers import Candidates as Candidates
 from ipujax.ops.candidate_samplers import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,

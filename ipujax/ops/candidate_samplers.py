@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import (
+from ipujax.api.arguments import (
     LARGEST_INT32,
     array,
     as_int32,
@@ -23,8 +23,8 @@ from ipujax.arguments import (
     real_number,
     whole_number,
 )
+from ipujax.api.configure.seeds import seed_words
 from ipujax.errors import ConfigError
-from ipujax.ops.seeds import seed_words
 
 
 class Candidates(NamedTuple):

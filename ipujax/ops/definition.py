@@ -13,8 +13,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ipujax import jax_compat
-from ipujax.api.cast_policy import allow_casts
-from ipujax.api.custom_calls import custom_call, register
+from ipujax.api.custom.custom_calls import custom_call, register
+from ipujax.api.precision.policy import allow_casts
 from ipujax.ops.dimensions import Dimensions
 
 #: (operands, results, a cotangent or None for each result, **parameters) -> one for each operand

@@ -10,9 +10,9 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, as_int32, known_outside, whole_number, wide_dtype
-from ipujax.choices import EmbeddingUpdate
+from ipujax.api.arguments import array, as_int32, known_outside, whole_number, wide_dtype
 from ipujax.errors import ConfigError, check_choice
+from ipujax.types import EmbeddingUpdate
 
 WHERE = "ipu.ops.embedding_lookup"
 UPDATES = ("add", "sorted", "combined")

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, dtype_name, flag, whole_number
-from ipujax.choices import Float8Format
+from ipujax.api.arguments import array, dtype_name, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
+from ipujax.types import Float8Format
 
 #: Of each format, JAX's dtype and the largest number. Both have one NaN, no infinity and no -0.
 _FORMATS = {

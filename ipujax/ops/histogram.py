@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import LARGEST_INT32, array, flag, whole_number
+from ipujax.api.arguments import LARGEST_INT32, array, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

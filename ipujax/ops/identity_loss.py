@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import floats
-from ipujax.choices import LossReduction
+from ipujax.api.arguments import floats
 from ipujax.errors import ConfigError
+from ipujax.types import LossReduction
 
 _REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "none": lambda x: x}
 

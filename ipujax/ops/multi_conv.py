@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import LARGEST_INT32, array, whole_number
+from ipujax.api.arguments import LARGEST_INT32, array, whole_number
+from ipujax.config.product_options import as_text
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-from ipujax.product_options import as_text
 
 
 @dataclass(frozen=True)

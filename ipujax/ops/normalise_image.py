@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import array as as_array
-from ipujax.arguments import real_number
+from ipujax.api.arguments import array as as_array
+from ipujax.api.arguments import real_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import array, flag
+from ipujax.api.arguments import array, flag
 from ipujax.ops.definition import Op
 
 _WHERE = "ipu.ops.print_tensor"

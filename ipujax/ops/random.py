@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import dtype_name, real_number, whole_number
+from ipujax.api.arguments import dtype_name, real_number, whole_number
+from ipujax.api.configure.seeds import seed_words
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
-from ipujax.ops.seeds import seed_words
 
 _FLOATS = ("float32", "float16", "bfloat16")
 

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.api.replicas import resolve_axis
-from ipujax.arguments import array, as_int32, floats, known_outside, rate_of
-from ipujax.choices import PartitionStrategy
+from ipujax.api.arguments import array, as_int32, floats, known_outside, rate_of
+from ipujax.api.replicate.replicas import resolve_axis
 from ipujax.errors import ConfigError, check_choice
+from ipujax.types import PartitionStrategy
 
 STRATEGIES = ("token", "encoding")
 

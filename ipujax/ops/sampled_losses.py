@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, arrays, flag, whole_number, wide_dtype
+from ipujax.api.arguments import array, arrays, flag, whole_number, wide_dtype
+from ipujax.api.configure.seeds import seed_words
 from ipujax.errors import ConfigError
 from ipujax.ops.candidate_samplers import (
     Candidates,
@@ -16,7 +17,6 @@ from ipujax.ops.candidate_samplers import (
     log_uniform_candidate_sampler,
 )
 from ipujax.ops.embedding_lookup import embedding_lookup
-from ipujax.ops.seeds import seed_words
 
 
 class _Logits(NamedTuple):

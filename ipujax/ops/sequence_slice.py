@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array, count, flag
+from ipujax.api.arguments import array, count, flag
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import array, flag, whole_number, wide_dtype
-from ipujax.choices import SerializationDimension
+from ipujax.api.arguments import array, flag, whole_number, wide_dtype
 from ipujax.errors import ConfigError
+from ipujax.types import SerializationDimension
 
 _WHERE = "ipu.ops.serialized_matmul"
 #: TensorFlow's names, and PopTorch's: which dimension of [m, k] x [k, n] is cut.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, dimension
+from ipujax.api.arguments import array, dimension
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 

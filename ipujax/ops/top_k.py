@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ipujax.arguments import array, flag, whole_number
-from ipujax.choices import Order
+from ipujax.api.arguments import array, flag, whole_number
 from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
+from ipujax.types import Order
 
 _ORDERS = ("descending", "ascending", "none")
 

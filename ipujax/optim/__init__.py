@@ -1,6 +1,6 @@
 """Optimizers and wrappers of optax optimizers; optax is imported when one is called."""
 
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 from ipujax.optim.adam import AdamState as AdamState
 from ipujax.optim.adam import adam as adam
 from ipujax.optim.adamax import adamax as adamax

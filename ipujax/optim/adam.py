@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.replicas import AxisName
-from ipujax.arguments import check_dtype, flag
+from ipujax.api.arguments import check_dtype, flag
+from ipujax.api.replicate.replicas import AxisName
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import flag
+from ipujax.api.arguments import flag
 from ipujax.optim.adam import AdamState, Family, correction
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 from ipujax.optim.moments import averaged

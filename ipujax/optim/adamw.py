@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ipujax.arguments import flag
+from ipujax.api.arguments import flag
 from ipujax.optim.adam import AdamState, Family, adam_terms
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 

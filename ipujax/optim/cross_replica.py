@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ipujax.api.collectives import cross_replica_sum
-from ipujax.api.replicas import AxisName, resolve
-from ipujax.choices import Reduction
+from ipujax.api.replicate.collectives import cross_replica_sum
+from ipujax.api.replicate.replicas import AxisName, resolve
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import check_not_summed, extended, on_arrays
+from ipujax.types import Reduction
 
 if TYPE_CHECKING:
     import optax

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipujax.api.replicas import AxisName
-from ipujax.choices import Reduction
+from ipujax.api.replicate.replicas import AxisName
 from ipujax.optim.cross_replica import cross_replica
 from ipujax.optim.gradient_accumulation import AccumulatorDtype, gradient_accumulation
+from ipujax.types import Reduction
 
 if TYPE_CHECKING:
     import optax

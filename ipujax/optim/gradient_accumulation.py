@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.arguments import LARGEST_INT32, check_dtype, whole_number
-from ipujax.choices import Accumulation
+from ipujax.api.arguments import LARGEST_INT32, check_dtype, whole_number
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.wrap import extended, on_arrays
+from ipujax.types import Accumulation
 
 if TYPE_CHECKING:
     import optax

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import real_number
+from ipujax.api.arguments import real_number
 from ipujax.errors import ConfigError
 
 WHERE = "ipu.optim.set_hyperparameters"

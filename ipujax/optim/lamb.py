@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.replicas import AxisName
-from ipujax.arguments import flag
+from ipujax.api.arguments import flag
+from ipujax.api.replicate.replicas import AxisName
 from ipujax.optim.adam import AdamState, Family, adam_terms
 from ipujax.optim.hyperparameters import Hyperparameter, Values
 from ipujax.optim.moments import is_number

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.replicas import AxisName
-from ipujax.arguments import LARGEST_INT32, check_dtype, flag, floats, real_number
+from ipujax.api.arguments import LARGEST_INT32, check_dtype, flag, floats, real_number
+from ipujax.api.replicate.replicas import AxisName
 from ipujax.errors import ConfigError
 from ipujax.optim.hyperparameters import (
     Declared,

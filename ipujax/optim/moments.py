@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.replicas import AxisName
-from ipujax.arguments import whole_number, wide_dtype
+from ipujax.api.arguments import whole_number, wide_dtype
+from ipujax.api.replicate.replicas import AxisName
 from ipujax.errors import ConfigError
 from ipujax.optim.gradient_accumulation import gradient_accumulation
 from ipujax.optim.hyperparameters import Values

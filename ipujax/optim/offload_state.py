@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.offload import check_minimum
+from ipujax.api.pipeline.offload import check_minimum
 from ipujax.optim.wrap import extended, on_arrays
 
 if TYPE_CHECKING:

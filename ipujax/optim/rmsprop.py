@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ipujax.arguments import check_dtype, flag
+from ipujax.api.arguments import check_dtype, flag
 from ipujax.optim.hyperparameters import Declared, Hyperparameter, Hyperparameters, Values
 from ipujax.optim.moments import (
     accumulating,

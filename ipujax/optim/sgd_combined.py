@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ipujax import jax_compat
-from ipujax.api.collectives import cross_replica_mean
-from ipujax.api.replicas import AxisName, resolve_axis
+from ipujax.api.replicate.collectives import cross_replica_mean
+from ipujax.api.replicate.replicas import AxisName, resolve_axis
 from ipujax.optim.gradient_accumulation import zeros_varying_like
 from ipujax.optim.hyperparameters import Declared, Hyperparameters, Values
 from ipujax.optim.moments import (

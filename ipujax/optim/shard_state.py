@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ipujax.api.reduce_scatter import own_part, reduce_scatter
-from ipujax.api.replicas import AxisName, Replicas, resolve
-from ipujax.api.weight_shards import Partition
-from ipujax.choices import Operator, Reduction
+from ipujax.api.replicate.reduce_scatter import own_part, reduce_scatter
+from ipujax.api.replicate.replicas import AxisName, Replicas, resolve
+from ipujax.api.replicate.weight_shards import Partition
 from ipujax.errors import ConfigError, check_choice
 from ipujax.optim.shards import sharded
 from ipujax.optim.wrap import check_not_summed, extended, on_arrays
+from ipujax.types import Operator, Reduction
 
 if TYPE_CHECKING:
     import optax

@@ -9,7 +9,7 @@ from typing import Any
 
 from jax import lax
 
-from ipujax.api.replicas import AxisName, Replicas, resolve
+from ipujax.api.replicate.replicas import AxisName, Replicas, resolve
 
 _sharded_over: ContextVar[Replicas | None] = ContextVar("sharded_over", default=None)
 

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from ipujax import jax_compat
-from ipujax.api.weight_shards import check_no_shards
-from ipujax.arguments import array
+from ipujax.api.arguments import array
+from ipujax.api.replicate.weight_shards import check_no_shards
 from ipujax.errors import ConfigError, ReplicationError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from ipujax import jax_compat
-from ipujax.placement import BLOCK, read_block
+from ipujax.annotations.placement import BLOCK, read_block
 from ipujax.planner.work import is_layer, work_of
 
 #: Calls that may be opened: their meaning is that of their body.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipujax.errors import PipelineError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 VERSION = 1
 WHERE = "ipu.Plan.load"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ipujax.choices import Grouping
 from ipujax.errors import ConfigError
-from ipujax.html_tables import html_table, paragraphs
+from ipujax.host.html_tables import html_table, paragraphs
 from ipujax.reporting.model import Report
 from ipujax.reporting.summary import LISTED, Table, table, verdict
+from ipujax.types import Grouping
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipujax.choices import Grouping
 from ipujax.reporting.compare import Comparison, relative
 from ipujax.reporting.drawing import Section, check_library, header, render
+from ipujax.types import Grouping
 
 
 def comparison_page(comparison: Comparison) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ipujax.errors import ReportError
-from ipujax.file_reading import MOST_JSON_BYTES, content_of, json_of
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of
 from ipujax.reporting.model import KINDS, Report
 
 SCHEMA = "ipujax report 7"

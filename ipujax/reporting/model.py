@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipujax.choices import Grouping
+from ipujax.types import Grouping
 
 if TYPE_CHECKING:
     from ipujax.reporting.compare import Comparison

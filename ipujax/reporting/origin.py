@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from ipujax.config import PER_CALL_PREFIX, from_environment
+from ipujax.config.options import PER_CALL_PREFIX, from_environment
 from ipujax.reporting.model import Report
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipujax._poplar import _poplar
-from ipujax.layers import layer_of
-from ipujax.origins import read_origin
+from ipujax.annotations.layers import layer_of
+from ipujax.annotations.origins import read_origin
 from ipujax.reporting.model import (
     KINDS,
     Ipu,

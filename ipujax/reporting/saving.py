@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipujax.errors import ConfigError, ReportError
-from ipujax.new_files import replacing
+from ipujax.host.new_files import replacing
 
 if TYPE_CHECKING:
     from ipujax.reporting.model import Report

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ipujax.choices import Grouping
-from ipujax.html_tables import html_table, paragraphs
+from ipujax.host.html_tables import html_table, paragraphs
 from ipujax.reporting.model import KINDS, Report, Tried
+from ipujax.types import Grouping
 
 LISTED = 5  #: rows of a table
 

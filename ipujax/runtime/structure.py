@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipujax.errors import ExecutableError, SessionError
-from ipujax.file_reading import json_of
+from ipujax.host.file_reading import json_of
 
 Node = Any
 #: Deeper pytrees are refused, in files too.

@@ -1,6 +1,6 @@
 """Programs for single tiles: arrays whose rows lie on chosen tiles, and vertices that run there."""
 
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 from ipujax.tile.arrays import TileArray as TileArray
 from ipujax.tile.arrays import barrier as barrier
 from ipujax.tile.arrays import gather as gather

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax import lax
 
-from ipujax.arguments import array, whole_number
+from ipujax.api.arguments import array, whole_number
 from ipujax.errors import PlacementError
 from ipujax.tile.primitives import place_p
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ipujax.arguments import array
-from ipujax.arguments import function as a_function
+from ipujax.api.arguments import array
+from ipujax.api.arguments import function as a_function
 from ipujax.errors import ConfigError, PlacementError
 from ipujax.tile.arrays import TileArray, _check_array, put_replicated, put_sharded
 from ipujax.tile.primitives import vertex_p

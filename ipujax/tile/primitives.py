@@ -12,7 +12,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 
-from ipujax.api.custom_calls import custom_call, register
+from ipujax.api.custom.custom_calls import custom_call, register
 
 #: Targets of the custom calls that the compiler gets: compiler/rules/tile.py.
 PLACE_TARGET, VERTEX_TARGET = "ipu_tile_place", "ipu_tile_vertex"

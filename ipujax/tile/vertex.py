@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ipujax import codelet_sources
-from ipujax.arguments import array, function, shape_and_dtype, text, texts
+from ipujax.api.arguments import array, function, shape_and_dtype, text, texts
 from ipujax.errors import ConfigError
+from ipujax.host import codelet_sources
 
 #: Poplar's names of the dtypes that a codelet may have.
 POPLAR_TYPES = {
@@ -234,7 +234,7 @@ def create_vertex(
     outputs = dict(outputs or {})
     made = Vertex(
         name=name,
-        digest=codelet_sources.register(where, source, flags),
+        digest=codelet_sources.register(where, source, text(where, "flags", flags)),
         flags=flags,
         inputs=texts(where, "inputs", inputs),
         outputs=tuple(outputs.items()),

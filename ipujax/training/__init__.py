@@ -1,6 +1,6 @@
 """Training, evaluation and prediction in loops on the device: pure functions over feeds."""
 
-from ipujax.module_help import with_names as _with_names
+from ipujax.host.module_help import with_names as _with_names
 from ipujax.training.checkpoints import Checkpoint as Checkpoint
 from ipujax.training.hooks import EarlyStop as EarlyStop
 from ipujax.training.hooks import Evaluate as Evaluate

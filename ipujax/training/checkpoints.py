@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from ipujax import array_files
-from ipujax.choices import CheckpointBackend
 from ipujax.errors import ArrayFileError, ConfigError, check_choice
-from ipujax.logs import logger_of
+from ipujax.host import array_files
+from ipujax.host.logs import logger_of
 from ipujax.training.hooks import Hook
 from ipujax.training.run import Run
 from ipujax.training.states import from_host, to_host
+from ipujax.types import CheckpointBackend
 
 logger = logger_of("api")
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ipujax.choices import BestMode
 from ipujax.errors import ConfigError, check_choice
+from ipujax.types import BestMode
 
 if TYPE_CHECKING:
     from ipujax.training.run import Run

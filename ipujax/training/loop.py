@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax.api.feed.infeed import Infeed
+from ipujax.api.feed.loops import repeat
+from ipujax.api.feed.outfeed import Outfeed
 from ipujax.errors import ConfigError
-from ipujax.feeds.infeed import Infeed
-from ipujax.feeds.loops import repeat
-from ipujax.feeds.outfeed import Outfeed
 from ipujax.training import metrics
 from ipujax.training.hooks import Hook
 from ipujax.training.run import Run

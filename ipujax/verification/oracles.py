@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ipujax.choices import OracleName
 from ipujax.errors import OracleError
+from ipujax.types import OracleName
 from ipujax.verification import child
 
 #: In the order of reports: JAX's CPU backend, and StableHLO's reference interpreter.

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ipujax.config import MAX_DEVICES
+from ipujax.config.options import MAX_DEVICES
 from ipujax.errors import ConfigError
-from tests.argument_types import whole_number
+from tests.api.argument_types import whole_number
 from tests.bench import threads
 from tests.bench.row import HEADING, Row, seconds
 

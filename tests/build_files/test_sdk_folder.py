@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
-from tests.api import test_custom_op_interface as interface
+from tests.api.custom import test_custom_op_interface as interface
 
 ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / "build" / "sdk"

@@ -8,7 +8,7 @@ from tests.changes.tree import Tree
 
 CHECK = """
 import jax, jax.numpy as jnp
-from ipujax.configuration import page
+from ipujax.config import page
 
 assert "mk3" in page.table()
 device = jax.devices("ipu")[0]

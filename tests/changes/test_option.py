@@ -11,7 +11,7 @@ CHECK = """
 import os
 import jax
 import numpy as np
-from ipujax.configuration import page
+from ipujax.config import page
 from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.compiler.rules import poplar as ipu
 
@@ -44,12 +44,12 @@ with jax.default_device(device):
 def test_an_option_is_declared_in_one_file(run_python, tmp_path: Path):
     tree = Tree(tmp_path)
     tree.replace(
-        "ipujax/configuration/arithmetic.py",
+        "ipujax/config/arithmetic.py",
         "    fast_math: bool = option(",
         """    new_option: int = option(3, "An option.", "IPUJAX_NEW_OPTION", bounds=(0, 9))
     fast_math: bool = option(""",
     )
-    assert tree.changed() == ["ipujax/configuration/arithmetic.py"]
+    assert tree.changed() == ["ipujax/config/arithmetic.py"]
     tree.replace(  # its reader
         "cpp/engine/build/Build.cpp",
         "  build::Draft draft;\n  draft.image.signature",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from ipujax.element_types import ELEMENT_TYPES
+from ipujax.types import ELEMENT_TYPES
 
 #: Of fewer bits than ml_dtypes stores an element in.
 NARROW = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}

@@ -15,7 +15,7 @@ import pytest
 import ipujax as ipu
 from ipujax.compiler.fit import Attempt, TrialCache, fitted
 from ipujax.compiler.remedies import by_order, by_proportion, by_report, without_cost
-from ipujax.config import CompileConfig
+from ipujax.config.options import CompileConfig
 from ipujax.errors import OutOfMemoryError
 from ipujax.reporting.model import Report
 from tests.compiler.nanogpt import OPTIMIZER, Sizes, parameters, shapes, step_of

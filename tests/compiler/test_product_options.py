@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
-from ipujax.product_options import check_product_options, flags_of, in_scope
+from ipujax.config.product_options import check_product_options, flags_of, in_scope
 from ipujax.reporting.profile import read_profile
 
 SERIAL = {"planConstraints": {"0": {"partition": {"outChanSplit": {"serial": 4}}}}}

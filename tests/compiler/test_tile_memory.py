@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ipujax.api.cost import PARTS, lower, of_compiled
+from ipujax.api.cost.cost import PARTS, lower, of_compiled
 from tests.fuzz.programs.program import from_seed
 
 LOG = {"ipu_out_of_memory": "log"}

@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from tests.argument_types import shard, whole_number
+from tests.api.argument_types import shard, whole_number
 from tests.conformance.page import bad, page, summary
 from tests.conformance.runner import GRADIENT_WORKER, WORKER, Record, run_harnesses
 

@@ -114,7 +114,7 @@ def test_micro_batches_of_one_call():
 
 
 def test_arguments_keep_their_names():
-    from ipujax.api.exported import argument_names
+    from ipujax.api.deploy.exported import argument_names
 
     program = exported(lambda params, x: x @ params["kernel"], {"kernel": WEIGHTS[0]}, X)
     assert argument_names(program) == ["params['kernel']", "x"]
@@ -122,7 +122,7 @@ def test_arguments_keep_their_names():
 
 
 def test_arguments_keep_their_names_beside_unused_ones():
-    from ipujax.api.exported import argument_names
+    from ipujax.api.deploy.exported import argument_names
 
     def apply(params, unused, x):
         return x @ params["kernel"]
@@ -140,7 +140,7 @@ def test_arguments_keep_their_names_beside_unused_ones():
 
 @pytest.mark.parametrize("taken", ["argument_0", "_argument_0"])
 def test_names_of_unused_arguments_do_not_clash(taken):
-    from ipujax.api.exported import argument_names
+    from ipujax.api.deploy.exported import argument_names
 
     scope: dict = {}
     exec(f"def apply(unused, {taken}): return {taken} + 1", scope)

@@ -13,10 +13,10 @@ import pytest
 from jax import lax
 
 import ipujax as ipu
-from ipujax import host_programs
 from ipujax.convert.conversion import Conversion
 from ipujax.convert.settings import settings_of
 from ipujax.errors import CallbackError, ConvertError
+from ipujax.host import programs as host_programs
 from tests.conftest import RunPython
 
 X = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)

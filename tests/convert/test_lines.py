@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import ipujax as ipu
-from ipujax.call_frames import Frame
+from ipujax.annotations.frames import Frame
 from ipujax.convert.call_stacks import call_from
 from ipujax.convert.conversion import Conversion
 from ipujax.convert.settings import settings_of

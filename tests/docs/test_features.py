@@ -13,9 +13,9 @@ import pytest
 
 import ipujax as ipu
 from ipujax.cli.main import WORDS
-from ipujax.config import SECTION_OF, SPECS
-from ipujax.configuration.theirs import CONVERTED, RENAMED, WITHOUT
-from ipujax.process_variables import PROCESS_VARIABLES
+from ipujax.config.options import SECTION_OF, SPECS
+from ipujax.config.process_variables import PROCESS_VARIABLES
+from ipujax.config.theirs import CONVERTED, RENAMED, WITHOUT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "features.md").read_text()
 #: Of each framework: the names of its documents. Names are facts; the page says what they mean.

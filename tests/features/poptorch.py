@@ -184,7 +184,7 @@ def constant() -> str:
 def option(variable: str) -> Reason:
     return Reason(
         f"a variable of the environment, {variable}, whose option has a test of its own",
-        "tests/test_config.py",
+        "tests/config/test_config.py",
     )
 
 
@@ -228,7 +228,8 @@ POPTORCH: dict[str, Entry] = {
         LEVELS,
     ),
     "poptorch.Error": Reason(
-        "errors have no documented numbers, only classes and actions", "tests/api/test_recovery.py"
+        "errors have no documented numbers, only classes and actions",
+        "tests/api/deploy/test_recovery.py",
     ),
     "poptorch.Block": Example("4.4.1: blocks by scopes and by decorators", blocks, 6.0),
     "poptorch.Stage": Example(PIPELINES, strategies, GRADIENTS),
@@ -305,10 +306,11 @@ POPTORCH: dict[str, Entry] = {
         "float32",
     ),
     "poptorch.custom_op": Reason(
-        "its example cubes a tensor in C++ without printed numbers", "tests/api/test_custom_op.py"
+        "its example cubes a tensor in C++ without printed numbers",
+        "tests/api/custom/test_custom_op.py",
     ),
     "poptorch.profiling.Channel": Reason(
-        "tracepoints have times and no documented numbers", "tests/api/test_tracing.py"
+        "tracepoints have times and no documented numbers", "tests/api/cost/test_tracing.py"
     ),
     "compileAndExport": Example(
         "4.10.2: a saved program computes what it did", loaded, [0, 2, 4, 6]

@@ -173,7 +173,8 @@ OPS: dict[str, Entry] = {
         np.float32([3, 4]),
     ),
     "custom_ops.precompiled_user_op": Reason(
-        "its document gives an interface in C++ and no numbers", "tests/api/test_custom_op.py"
+        "its document gives an interface in C++ and no numbers",
+        "tests/api/custom/test_custom_op.py",
     ),
     "functional_ops.outlined_function": Example(
         "18.14.2: a function that is called twice computes what it would inline", outlined, 25.0

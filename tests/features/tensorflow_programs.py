@@ -234,7 +234,8 @@ PROGRAMS: dict[str, Entry] = {
         "profiles are text of Poplar without documented numbers", "tests/reporting/test_report.py"
     ),
     "config.VerificationOptions": Reason(
-        "keys of hardware that this project has no counterpart of", "tests/feeds/test_verified.py"
+        "keys of hardware that this project has no counterpart of",
+        "tests/api/feed/test_verified.py",
     ),
     "ipu_compiler.compile": Example(
         "18.2: a compiled function of the inputs", lambda: jax.jit(lambda x: x + 1)(ONES), ONES + 1
@@ -289,7 +290,8 @@ PROGRAMS: dict[str, Entry] = {
         "reports have no documented numbers", "tests/reporting/test_report.py"
     ),
     "utils.set_verification_options": Reason(
-        "keys of hardware that this project has no counterpart of", "tests/feeds/test_verified.py"
+        "keys of hardware that this project has no counterpart of",
+        "tests/api/feed/test_verified.py",
     ),
     "utils.export_dataset_to_file": Example(
         "18.6: 100 elements of two tensors each; here one file has both",

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from ipujax import IPUConfig
-from ipujax.config import SECTION_OF, SPECS
-from ipujax.configuration.theirs import WITHOUT
+from ipujax.config.options import SECTION_OF, SPECS
+from ipujax.config.theirs import WITHOUT
 from tests.features import options
 from tests.features.entry import Setting, rows
 

@@ -86,7 +86,7 @@ def _composed(how: str) -> Check:
 
 
 def _programs(kind: str, how: str) -> Check:
-    from ipujax.configuration.program import mechanisms
+    from ipujax.config.program import mechanisms
     from ipujax.verification.oracles import Oracle
     from tests.fuzz.programs.compare import compare, switched_off
     from tests.fuzz.programs.program import from_seed

@@ -21,8 +21,8 @@ from jax import lax
 
 import ipujax as ipu
 from ipujax.compiler import bugs
-from ipujax.element_types import BY_NAME, BY_STABLEHLO, ELEMENT_TYPES
 from ipujax.errors import IpuError
+from ipujax.types import BY_NAME, BY_STABLEHLO, ELEMENT_TYPES
 from tests.fuzz.functions import calls
 from tests.fuzz.library.case import Draw
 from tests.fuzz.library.generators import GENERATORS

@@ -14,8 +14,8 @@ import pytest
 
 from ipujax.compiler import bugs, compile
 from ipujax.compiler.rules.registry import CUSTOM_CALLS
-from ipujax.element_types import ELEMENT_TYPES, ElementType
 from ipujax.errors import InternalError
+from ipujax.types import ELEMENT_TYPES, ElementType
 from tests.fuzz import chunks, dtypes
 from tests.fuzz.__main__ import main
 from tests.fuzz.library.case import Draw
@@ -27,7 +27,7 @@ STEP = 53
 ELSEWHERE = {
     "Qr": "in programs exported for TPUs",
     "ProductOfElementaryHouseholderReflectors": "in programs exported for TPUs",
-    "ipu_custom_op": "a library of the user's declares its dtypes: tests/api/test_custom_op.py",
+    "ipu_custom_op": "a user's library declares its dtypes: tests/api/custom/test_custom_op.py",
     **{f"lapack_{letter}trsm_ffi": "in programs exported for the CPU" for letter in "sdcz"},
 }
 

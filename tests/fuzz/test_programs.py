@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from ipujax.configuration.program import mechanisms
+from ipujax.config.program import mechanisms
 from ipujax.verification.oracles import Oracle
 from tests.fuzz import chunks
 from tests.fuzz.programs import compare, second_opinion

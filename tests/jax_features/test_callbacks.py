@@ -221,7 +221,7 @@ def test_a_lowering_rule_of_a_library_may_call_back():
 
 
 def test_callbacks_of_dead_functions_are_let_go():
-    from ipujax import host_callbacks
+    from ipujax.host import callbacks as host_callbacks
 
     def once(n):
         f = jax.jit(lambda x: jax.pure_callback(lambda v: v + n, shape_of(x), x))

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import ipujax as ipu
-from ipujax import array_files, file_reading
+from ipujax.api.embed.table.files import HEADER_BYTES, MAGIC
 from ipujax.cli import main as cli
 from ipujax.cli import program_inputs
 from ipujax.convert import settings
-from ipujax.host_table.files import HEADER_BYTES, MAGIC
+from ipujax.host import array_files, file_reading
 from ipujax.runtime import structure
 
 Parts = tuple[Any, bytes]

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import pytest
 
 import ipujax as ipu
-from ipujax.call_frames import Frame
+from ipujax.annotations.frames import Frame
+from ipujax.annotations.layers import scopes_of
+from ipujax.annotations.module_paths import layer_path
+from ipujax.annotations.origins import Origin, read_origin
 from ipujax.compiler.sources import frames_of
-from ipujax.layers import scopes_of
-from ipujax.module_paths import layer_path
-from ipujax.origins import Origin, read_origin
 
 X = jax.ShapeDtypeStruct((16, 32), jnp.float32)
 Program = tuple[Callable[..., Any], Any]

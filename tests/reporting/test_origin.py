@@ -37,7 +37,7 @@ def test_options_of_the_process_are_named(monkeypatch):
 
 
 def test_stablehlo_is_reported_with_its_machine(tmp_path):
-    from ipujax.api.program_files import report_of_file
+    from ipujax.api.cost.program_files import report_of_file
 
     path = tmp_path / "step.mlir"
     path.write_text(str(jax.jit(jnp.tanh).lower(X).compiler_ir()))

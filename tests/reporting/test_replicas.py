@@ -15,8 +15,8 @@ import pytest
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 import ipujax as ipu
-from ipujax.api.changed_programs import Change, ChangedPrograms
-from ipujax.api.gradient_part import accumulated
+from ipujax.api.cost.changed_programs import Change, ChangedPrograms
+from ipujax.api.cost.gradient_part import accumulated
 from ipujax.cli.main import main
 from tests.conftest import RunPython
 from tests.reporting.test_report import check_ipus, check_totals

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
-from ipujax.api.cost import PARTS
-from ipujax.layers import layer_of
+from ipujax.annotations.layers import layer_of
+from ipujax.api.cost.cost import PARTS
 from ipujax.reporting import document
 from ipujax.reporting.model import ALWAYS_LIVE, GROUPINGS, KINDS
 

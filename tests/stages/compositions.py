@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 
 import ipujax as ipu
-from tests.api import test_pipeline as model
+from tests.api.pipeline import test_pipeline as model
 from tests.stages.compare import difference
 from tests.stages.models import schedule_options
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
-from tests.api.test_pipeline import BATCH, WEIGHTS, pipelined
+from tests.api.pipeline.test_pipeline import BATCH, WEIGHTS, pipelined
 from tests.stages.image import Compiled
 from tests.stages.models import schedule_options
 

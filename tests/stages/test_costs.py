@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ipujax.api.cost import PARTS
+from ipujax.api.cost.cost import PARTS
 from tests.conftest import RunPython
 
 PROGRAM = """

@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 import ipujax as ipu
-from ipujax import codelet_sources
+from ipujax.host import codelet_sources
 from ipujax.reporting.model import Step
 from tests.tile.drawn import draw
 

@@ -11,7 +11,7 @@ namespace ipujax::engine {
 struct BuildOptions {
   Signature signature;  ///< inputs and outputs in the order of the graph's streams
   std::string stablehlo;
-  /// The user's, by the names that `ipujax/config.py` declares; an absent one is its default.
+  /// The user's, by the names that `ipujax/config/` declares; an absent one is its default.
   Attributes options;
 };
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ipujax.compiler.ir import Term, where
-from ipujax.element_types import BY_STABLEHLO
+from ipujax.types import BY_STABLEHLO
 
 _MAGNITUDE = 0x7FFFFFFF
 _INF_BITS = 0x7F800000

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ipujax import placement
+from ipujax.annotations import placement
 from ipujax.compiler.dtypes import DTYPES, TOKEN
 from ipujax.compiler.elements import first
 from ipujax.compiler.ir.scopes import ScopedOptions
 from ipujax.compiler.ir.traits import CALL_TRAITS, TRAITS, UNKNOWN, Traits
-from ipujax.config import CompileConfig
+from ipujax.config.options import CompileConfig
 
 Shape = tuple[int, ...]
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from ipujax.compiler.ir.program import NO_SOURCE, Block, Op, Program, Seen, Value
 from ipujax.compiler.ir.writer import Writer
-from ipujax.element_types import BY_STABLEHLO
 from ipujax.errors import UnsupportedOpError
+from ipujax.types import BY_STABLEHLO
 
 #: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
 Rule = Callable[[Any, Op], Sequence[Value] | None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipujax.config import CompileConfig, with_compiler_options
-from ipujax.product_options import proportions_of
+from ipujax.config.options import CompileConfig, with_compiler_options
+from ipujax.config.product_options import proportions_of
 
 if TYPE_CHECKING:
     from ipujax.compiler.ir.program import Op

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ipujax import placement
+from ipujax.annotations import placement
 from ipujax.compiler.modules import functions_of, main_of, ops_named
 from ipujax.compiler.sources import METADATA
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_blocks
 from ipujax.compiler.rules.collectives import operator_of
-from ipujax.config import PER_CALL_PREFIX
-from ipujax.logs import logger_of
+from ipujax.config.options import PER_CALL_PREFIX
+from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 

@@ -36,8 +36,8 @@ from ipujax.compiler.ir import (
     number,
     walk_values,
 )
-from ipujax.element_types import BY_STABLEHLO
 from ipujax.jax_compat import CALLBACK_TARGET
+from ipujax.types import BY_STABLEHLO
 
 #: By the complex type's name: the type of a part.
 PARTS = {"complex<f32>": "f32", "complex<f64>": "f64"}

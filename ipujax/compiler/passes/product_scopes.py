@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from ipujax.compiler.ir import Op, Program, walk_ops
 from ipujax.compiler.sources import layer_at
-from ipujax.config import PER_CALL_PREFIX
-from ipujax.product_options import has_scopes, in_scope
+from ipujax.config.options import PER_CALL_PREFIX
+from ipujax.config.product_options import has_scopes, in_scope
 
 #: The option of each op.
 OPTIONS = {"dot_general": "matmul_options", "convolution": "convolution_options"}

@@ -31,8 +31,8 @@ from ipujax.compiler.ir import (
     number,
     walk_values,
 )
-from ipujax.element_types import BY_STABLEHLO
 from ipujax.jax_compat import CALLBACK_TARGET
+from ipujax.types import BY_STABLEHLO
 
 
 @dataclass(frozen=True, slots=True)

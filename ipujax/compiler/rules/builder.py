@@ -16,8 +16,8 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.registry import RULES
 from ipujax.compiler.rules.rounding_keys import RoundingKeys
 from ipujax.compiler.sources import origin
-from ipujax.config import CompileConfig
-from ipujax.product_options import flags_of
+from ipujax.config.options import CompileConfig
+from ipujax.config.product_options import flags_of
 
 #: Constants up to this many bytes are made once per program, not once per value.
 _SHARED_CONSTANT_BYTES = 1024

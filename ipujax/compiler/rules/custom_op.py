@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ipujax import custom_op_libraries
 from ipujax.compiler.ir import Op, Value
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.errors import ConfigError
+from ipujax.host import custom_op_libraries
 
 
 @custom_call_rule("ipu_custom_op")

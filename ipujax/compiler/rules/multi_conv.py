@@ -10,7 +10,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.convolution import conv_params
 from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
-from ipujax.product_options import flags_of
+from ipujax.config.product_options import flags_of
 
 
 @custom_call_rule("ipu_multi_conv", computes=True)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ipujax import codelet_sources
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, Value
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.errors import PlacementError
+from ipujax.host import codelet_sources
 
 
 @custom_call_rule("ipu_tile_place", double=True, moves=True, complex="parts")

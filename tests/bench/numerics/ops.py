@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ipujax as ipu
-from ipujax.choices import EmbeddingUpdate, SerializationDimension
+from ipujax.types import EmbeddingUpdate, SerializationDimension
 from tests.bench.numerics.program import Program, both, forward
 from tests.bench.workload import Workload, indices, normal
 

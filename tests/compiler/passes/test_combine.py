@@ -16,7 +16,7 @@ from ipujax.compiler.ir.verify import check_structure
 from ipujax.compiler.passes.combine import combine_collectives
 from ipujax.compiler.reader import read_program
 from ipujax.compiler.rules.registry import RULES
-from ipujax.config import CompileConfig
+from ipujax.config.options import CompileConfig
 from tests.compiler.rules.local_program import NUM_DEVICES, module_of, run
 from tests.compiler.rules.test_collectives import (
     CONSECUTIVE,

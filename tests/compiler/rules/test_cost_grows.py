@@ -203,7 +203,7 @@ WITHOUT = {
     "raise_if": "stops the program where emulation is at its end",
     "reshape": "is a view",
     "rng": "is refused or rewritten",
-    "call": "is its function's ops: tests/api/test_outlined.py",
+    "call": "is its function's ops: tests/api/pipeline/test_outlined.py",
     "copy_to_ipu": "needs a device of several IPUs: tests/stages",
     "pipeline": "needs a device of several IPUs: tests/stages",
     "host_empty": "is memory of the host",

@@ -207,7 +207,7 @@ def vertex(d: Draw) -> Function:
 
 @functools.cache
 def _product() -> Any:
-    from tests.api.test_custom_op_interface import HEADERS, function, gradient, level_of
+    from tests.api.custom.test_custom_op_interface import HEADERS, function, gradient, level_of
 
     forward = "outputs.push_back(popops::mul(graph, inputs[0], inputs[1], prog));"
     back = "outputs.push_back(popops::mul(graph, gradients[0], fwd_inputs[1 - input], prog));"

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ipujax import jax_compat
-from ipujax.configuration.program import mechanisms
+from ipujax.config.program import mechanisms
 from ipujax.errors import OracleError
 from tests.fuzz import check
 from tests.fuzz.generator import RandomProgram

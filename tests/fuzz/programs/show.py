@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ipujax.configuration.program import mechanisms
+from ipujax.config.program import mechanisms
 from ipujax.verification.oracles import Oracle
 from tests.fuzz.programs.compare import compare, switched_off
 from tests.fuzz.programs.program import from_seed

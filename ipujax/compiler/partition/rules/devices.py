@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ipujax import host_callbacks, jax_compat, placement
+from ipujax import jax_compat
+from ipujax.annotations import placement
 from ipujax.compiler.modules import target_of
 from ipujax.compiler.partition.emit import Emitter
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
@@ -18,6 +19,7 @@ from ipujax.compiler.partition.rules.elementwise import each_its_own, is_added
 from ipujax.compiler.partition.shardings import serialised
 from ipujax.compiler.partition.stand_ins import as_op, is_stand_in
 from ipujax.errors import CallbackError
+from ipujax.host import callbacks as host_callbacks
 
 
 @localises(

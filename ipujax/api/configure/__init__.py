@@ -1,0 +1,1 @@
+"""Options in force, the devices that a process has, and its seed."""

@@ -1,0 +1,1 @@
+"""What programs cost, whether they fit, and what makes them fit."""

@@ -1,0 +1,1 @@
+"""Tables in the host's memory that compiled steps look up and update: `ipu.HostEmbedding`."""

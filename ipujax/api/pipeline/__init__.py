@@ -1,0 +1,1 @@
+"""Programs over several IPUs: blocks, stages, pipelines, strategies and plans."""

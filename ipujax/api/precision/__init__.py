@@ -1,0 +1,1 @@
+"""Which precision operations have: options of a scope, and `ipu.autocast`."""

@@ -1,0 +1,1 @@
+"""Replication over IPUs: `ipu.pmap`, collectives, weights that lie partitioned over replicas."""
