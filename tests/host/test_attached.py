@@ -19,7 +19,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HOLD = """
 import sys, time
-from ipujax import attached
+from ipujax.host import attached
 from ipujax.errors import AttachError
 print(attached.attach([{count}], 4), flush=True)
 sys.stdin.read()
@@ -108,7 +108,7 @@ def test_waiting_ends_when_ipus_are_free_or_time_is_up(other):
 
 FORK = """
 import os, time
-from ipujax import attached
+from ipujax.host import attached
 from ipujax.errors import AttachError
 attached.attach([2], 4)
 child = os.fork()

@@ -14,7 +14,7 @@ from tests.conftest import RunPython
 
 READ = """
 import time
-from ipujax import limited_reading as limited
+from ipujax.host import limited_reading as limited
 limited.SECONDS = 0.2
 with limited.limited_reading(b""):
 """

@@ -80,7 +80,7 @@ SAVING = """
     from pathlib import Path
     import numpy as np
     import ipujax as ipu
-    from ipujax import array_files
+    from ipujax.host import array_files
 
     kind, path = sys.argv[1], Path(sys.argv[2])
     rows = np.ones((1 << 12, 1 << 10), np.float32)  # 16 MB

@@ -171,7 +171,7 @@ def test_memory_is_what_the_depths_of_the_fifos_say(on_one_tile: list[dict[str, 
 
 LARGE = """
 import itertools, json, jax, jax.numpy as jnp, ipujax as ipu
-from ipujax.api import accumulators
+from ipujax.api.pipeline import accumulators
 
 def loss_of(around):
     ends = [ipu.stage(lambda w, x: jnp.tanh(x @ w), 0), ipu.stage(lambda w, x: x @ w.T, 0)]

@@ -19,7 +19,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 HEAD = """
 import jax, jax.numpy as jnp, numpy as np, ipujax as ipu
-from ipujax import attached
+from ipujax.host import attached
 f = jax.jit(lambda x: x + 1)
 x = np.arange(3, dtype=np.float32)
 """
@@ -205,7 +205,7 @@ import os, subprocess, sys
 ipu.devices.select(num_ipus=(2, 1), exclusive=True)
 print(attached.held())
 def other(**env):
-    child = "import jax; from ipujax import attached; jax.devices(); print(attached.held())"
+    child = "import jax; from ipujax.host import attached; jax.devices(); print(attached.held())"
     return subprocess.run([sys.executable, "-c", child], capture_output=True, text=True,
                           env={**os.environ, **env})
 shared = {"IPUJAX_EXCLUSIVE": "1", "IPUJAX_NUM_IPUS_IN_HOST": "4", "IPUJAX_NUM_IPUS": "1"}

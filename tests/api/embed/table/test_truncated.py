@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ipujax as ipu
+from ipujax.api.embed.table.files import save
 from ipujax.api.embed.table.table import HostTable, Part
 from ipujax.errors import CallbackError
 
@@ -56,7 +57,7 @@ USES: dict[str, Callable[[HostTable, Path], Any]] = {
         ),
         table.settle("lookup", 1),
     ),
-    "save": lambda table, folder: ipu.host_table.files.save(table, folder / "saved"),
+    "save": lambda table, folder: save(table, folder / "saved"),
 }
 
 
