@@ -22,7 +22,6 @@ ROOMS = (
     "poplin",
     "popnn",
     "poprand",
-    "popsolver",
     "gccs",
     "graphcore_target_access",
     "popsparse",

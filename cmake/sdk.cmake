@@ -2,7 +2,7 @@
 # has the engine and all libraries; the others are there to be named by -l and need libpoplar.so.
 #   cmake --build build/release --target sdk
 #   cmake --install build/release --component sdk --prefix <folder>
-set(sdk_libraries poputil popops poplin popnn poprand popsolver popsparse popfloat popsys gcl pvti pva)
+set(sdk_libraries poputil popops poplin popnn poprand popsparse popfloat popsys gcl pvti pva)
 set(sdk_headers poplar gccs graphcore_target_access ${sdk_libraries})
 
 add_library(poplar SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_model>)

@@ -25,7 +25,6 @@ CPP_RANKS = {
     "poplin": 4,
     "poprand": 4,
     "gcl": 4,
-    "popsolver": 3,
     "gccs": 4,
     "popsparse": 5,
     "popfloat": 5,

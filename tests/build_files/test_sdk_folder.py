@@ -29,7 +29,6 @@ LIBRARIES = (
     "poplin",
     "popnn",
     "poprand",
-    "popsolver",
     "popsparse",
     "popfloat",
     "popsys",

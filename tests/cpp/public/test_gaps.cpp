@@ -2,7 +2,6 @@
 
 #include <gccs/Algorithm.hpp>
 #include <gccs/ArrayRef.hpp>
-#include <gccs/popsolver/Model.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
@@ -193,10 +192,6 @@ TEST(the_support_library_goes_by_its_own_name) {
   const std::vector<float> values = {1, 2};
   const gccs::ArrayRef<float> same = gccs::ArrayRef(values);
   CHECK(same.size() == 2 && same[1] == 2);
-  namespace popsolver = gccs::popsolver;
-  popsolver::Model model;
-  const auto x = model.addVariable(3, 9);
-  CHECK(model.minimize(x)[x] == popsolver::DataType{3});
 }
 
 TEST(a_device_tells_its_board_and_has_no_driver_to_tell_more) {

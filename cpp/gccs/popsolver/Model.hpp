@@ -1,6 +1,0 @@
-#pragma once
-#include "popsolver/Model.hpp"
-
-namespace gccs {
-namespace popsolver = ::popsolver;
-}
