@@ -13,36 +13,9 @@
 namespace ipujax::plugin {
 namespace {
 
-struct Registry {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<DeviceSet>> sets;
-};
-
-/// Lives as long as the process: jaxlib may destroy its client after static objects are gone.
-Registry& registry() {
-  static auto* const instance = std::make_unique<Registry>().release();
-  return *instance;
-}
-
 Device& deviceOf(PJRT_Device* handle) { return object<Device>(handle); }
 
 }  // namespace
-
-void DeviceSet::drainEffects() {
-  for (auto* device : local) {
-    if (device->runtime()->queued_with_effects.load() > 0) device->queue().drain();
-  }
-}
-
-void DeviceSet::close() {
-  for (auto* device : local) device->close();
-}
-
-bool DeviceSet::endInterrupted() {
-  bool is_left = false;
-  for (auto* device : local) is_left |= device->endInterrupted();
-  return is_left;
-}
 
 Client::Client(PlatformConfig config)
     : config_(std::move(config)), topology_(config_), devices_(std::make_shared<DeviceSet>()) {
@@ -60,22 +33,13 @@ Client::Client(PlatformConfig config)
       memories_.insert(memories_.end(), device.memories().begin(), device.memories().end());
     }
   }
-  const std::lock_guard lock(registry().mutex);
-  registry().sets.push_back(devices_);
+  DeviceSet::add(devices_);
 }
 
 Client::~Client() {
-  {
-    const std::lock_guard lock(registry().mutex);
-    std::erase(registry().sets, devices_);
-  }
+  DeviceSet::remove(devices_);
   // The last array may go while Python collects garbage, and a callback may want the GIL.
   bridge::withoutGil([this] { devices_->close(); });
-}
-
-std::vector<std::shared_ptr<DeviceSet>> Client::deviceSets() {
-  const std::lock_guard lock(registry().mutex);
-  return registry().sets;
 }
 
 Device& Client::deviceById(int id) const {

@@ -4,24 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
+#include "device_set.hpp"
 #include "platform_config.hpp"
 #include "topology.hpp"
 
 namespace ipujax::plugin {
-
-/// The devices of a client. Shared, so that who waits for them needs no lock that would keep
-/// clients from being made or destroyed meanwhile.
-struct DeviceSet {
-  std::vector<std::unique_ptr<Device>> all;
-  std::vector<Device*> local;
-  const std::shared_ptr<ClientViews> views = std::make_shared<ClientViews>();
-
-  /// Where a program with callbacks, or one that prints, is queued: waits until the queue has run.
-  void drainEffects();
-  void close();           ///< ends the devices' threads
-  bool endInterrupted();  ///< as Device::endInterrupted, on all
-};
 
 /// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is
 /// usual, but a new one may be made before the last array of an old one is gone.
@@ -43,9 +30,6 @@ class Client final : public PJRT_Client {
   /// calls in the same order, and an argument cannot be donated between being taken and queued.
   std::mutex& submitMutex() { return submit_mutex_; }
   std::uint64_t nextLaunch() { return ++launches_; }  ///< under the submit mutex
-
-  /// The devices of every client there is, the newest client's last.
-  static std::vector<std::shared_ptr<DeviceSet>> deviceSets();
 
  private:
   const PlatformConfig config_;

@@ -1,19 +1,28 @@
 #include "client_views.hpp"
 
-#include "compiler_bridge.hpp"
-
 namespace ipujax::plugin {
+namespace {
+
+std::atomic<ClientViews::Keep> keep{[](const ClientViews&) {}};
+std::atomic<ClientViews::Drop> drop{[] {}};
+
+}  // namespace
 
 /// The array that is viewed keeps the client until this has returned.
 void ClientViews::add() {
-  if (count_.fetch_add(1) == 0 && retired_.load()) bridge::keepClient(*this);
+  if (count_.fetch_add(1) == 0 && retired_.load()) keep.load()(*this);
 }
 
 /// Called in the middle of the view's end, which goes on to read the client.
 void ClientViews::drop() {
-  if (count_.fetch_sub(1) == 1 && retired_.load()) bridge::dropUnneededClientsLater();
+  if (count_.fetch_sub(1) == 1 && retired_.load()) plugin::drop.load()();
 }
 
 void ClientViews::retire() { retired_.store(true); }
+
+void ClientViews::react(Keep new_keep, Drop new_drop) {
+  keep.store(new_keep);
+  plugin::drop.store(new_drop);
+}
 
 }  // namespace ipujax::plugin

@@ -12,11 +12,11 @@
 #include <thread>
 #include <utility>
 
-#include "client.hpp"
+#include "device_set.hpp"
 #include "failure.hpp"
 #include "runtime/HostPorts.hpp"
-#include "runtime/Interrupts.hpp"
 #include "shape.hpp"
+#include "support/Interrupts.hpp"
 #include "transfer_checks.hpp"
 #include "transfer_guard.hpp"
 #include "work_queue.hpp"
@@ -211,7 +211,7 @@ class PythonHostCallbacks final : public runtime::HostCallbacks {
 /// then ends all others. What runs after this runs in the thread that asks for it.
 void shutDown() {
   const py::gil_scoped_release no_gil;
-  for (const auto& devices : Client::deviceSets()) devices->drainEffects();
+  for (const auto& devices : DeviceSet::ofAllClients()) devices->drainEffects();
   state().main_thread = std::this_thread::get_id();
   state().ending.store(true);
   {
@@ -219,12 +219,12 @@ void shutDown() {
     std::unique_lock lock(state().mutex);
     state().compile_ended.wait(lock, [] { return state().compiles_in_flight == 0; });
   }
-  for (const auto& devices : Client::deviceSets()) devices->close();
+  for (const auto& devices : DeviceSet::ofAllClients()) devices->close();
 }
 
 bool endInterrupted() {
   bool is_left = false;
-  for (const auto& devices : Client::deviceSets()) is_left |= devices->endInterrupted();
+  for (const auto& devices : DeviceSet::ofAllClients()) is_left |= devices->endInterrupted();
   return is_left;
 }
 
@@ -238,9 +238,29 @@ void dropUnneededClients() {
   std::erase_if(clients, [](const KeptClient& kept) { return kept.client().is_none(); });
 }
 
+/// The Python object of the client whose views these are, as `keepNewClient` did at first.
+void keepClient(const ClientViews& views) {
+  if (!Py_IsInitialized()) return;
+  const py::gil_scoped_acquire gil;
+  for (auto& kept : state().clients) {
+    if (kept.views.get() == &views && !kept.client().is_none()) kept.alive = kept.client();
+  }
+}
+
+/// Soon, on the main thread. Once the interpreter ends they stay: nothing tells when the last view
+/// is gone.
+void dropUnneededClientsLater() {
+  if (!Py_IsInitialized() || state().ending.load()) return;
+  const auto drop = [](void*) {
+    dropUnneededClients();
+    return 0;
+  };
+  Py_AddPendingCall(drop, nullptr);
+}
+
 /// Of the client that was made last.
 void keepNewClient(py::object client) {
-  const auto sets = Client::deviceSets();
+  const auto sets = DeviceSet::ofAllClients();
   if (sets.empty()) return;
   state().clients.push_back({sets.back()->views, py::weakref(client), std::move(client)});
 }
@@ -282,7 +302,7 @@ MemoryStats memoryStatsOf(Device& device) {
 
 /// Whether no program waits in a queue of any client's devices or runs from one.
 bool isIdle() {
-  for (const auto& devices : Client::deviceSets()) {
+  for (const auto& devices : DeviceSet::ofAllClients()) {
     for (auto* device : devices->local) {
       if (!device->queue().idle()) return false;
     }
@@ -294,7 +314,7 @@ bool isIdle() {
 template <typename Item>
 py::typing::List<Item> ofEachDevice(Item (*describe)(Device&)) {
   py::typing::List<Item> all;
-  const auto sets = Client::deviceSets();
+  const auto sets = DeviceSet::ofAllClients();
   if (sets.empty()) return all;
   for (auto* device : sets.back()->local) all.append(describe(*device));
   return all;
@@ -335,24 +355,6 @@ void bridge::withoutGil(const std::function<void()>& function) {
   } else {
     function();
   }
-}
-
-void bridge::keepClient(const ClientViews& views) {
-  if (!Py_IsInitialized()) return;
-  const py::gil_scoped_acquire gil;
-  for (auto& kept : state().clients) {
-    if (kept.views.get() == &views && !kept.client().is_none()) kept.alive = kept.client();
-  }
-}
-
-/// Once the interpreter ends they stay: nothing tells when the last view is gone.
-void bridge::dropUnneededClientsLater() {
-  if (!Py_IsInitialized() || state().ending.load()) return;
-  const auto drop = [](void*) {
-    dropUnneededClients();
-    return 0;
-  };
-  Py_AddPendingCall(drop, nullptr);
 }
 
 bool bridge::showsProgramText() { return state().program_text_requests.load() > 0; }
@@ -401,6 +403,7 @@ void bindPlugin(py::module_& module) {
   module.def("is_idle", isIdle);
   module.def("device_stats", [] { return ofEachDevice(statsOf); });
   module.def("memory_stats", [] { return ofEachDevice(memoryStatsOf); });
+  ClientViews::react(keepClient, dropUnneededClientsLater);
   runtime::interrupts::react(endInterrupted);
   py::module_::import("atexit").attr("register")(py::cpp_function(shutDown));
 }

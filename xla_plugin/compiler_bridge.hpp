@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "named_values.hpp"
-#include "runtime/HostCallbacks.hpp"
+#include "support/HostCallbacks.hpp"
 
 namespace pybind11 {
 class module_;
 }
 
 namespace ipujax::plugin {
-
-class ClientViews;
 
 /// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
 /// set_stablehlo_version, show_program_text, guard_transfers, keep_client, retire_clients,
@@ -38,12 +36,6 @@ bool showsProgramText();
 /// Runs `function` with the GIL released, if this thread holds it: to wait for a thread that may
 /// want it.
 void withoutGil(const std::function<void()>& function);
-
-/// Keeps the Python object of the client whose views these are, as `keep_client` did at first.
-void keepClient(const ClientViews& views);
-
-/// Soon, on the main thread, stops keeping clients that are not needed any more.
-void dropUnneededClientsLater();
 
 /// The version of StableHLO that Python's dialect reads; empty until it was set.
 std::vector<std::int64_t> stablehloVersion();
