@@ -88,8 +88,15 @@ FOR_THE_LIBRARY = {"isClassOf"}
 
 
 def declarations_of(header: str) -> str:
-    """The preprocessed text of the header itself, and of the table of operations it includes."""
-    command = [os.environ.get("CXX", "c++"), "-std=c++17", "-E", f"-I{ROOT / 'cpp'}", "-x", "c++"]
+    """The preprocessed text of the header itself, of the table of operations and the errors."""
+    command = [
+        os.environ.get("CXX", "c++"),
+        "-std=c++17",
+        "-E",
+        f"-I{ROOT / 'cpp/model'}",
+        "-x",
+        "c++",
+    ]
     text = subprocess.run(
         [*command, "-"], input=f"#include <{header}>", capture_output=True, text=True, check=True
     ).stdout
@@ -103,9 +110,9 @@ def declarations_of(header: str) -> str:
             elif flag == "2":
                 open_files.pop()
             open_files[-1] = path
-        elif open_files[-1].endswith(f"cpp/{header}") or (
-            open_files[-1].endswith("ElementwiseOps.def")
-            and open_files[-2].endswith(f"cpp/{header}")
+        elif open_files[-1].endswith(f"cpp/model/{header}") or (
+            open_files[-1].endswith(("ElementwiseOps.def", "engine/Errors.hpp"))
+            and open_files[-2].endswith(f"cpp/model/{header}")
         ):
             lines.append(line)
     return "\n".join(lines)
@@ -141,7 +148,8 @@ def name_of(words: list[str], scope: str) -> str | None:
     if not words or words[0] in ("friend", "extern") or "operator" in words or "~" in words:
         return None
     if words[0] == "using":
-        return words[1] if "=" in words else words[-1]
+        is_constructor = words[-1] == words[-3]
+        return words[1] if "=" in words else None if is_constructor else words[-1]
     cut = next((i for i, w in enumerate(words) if w in ("(", "=", "{")), len(words))
     name = words[cut - 1] if cut else ""
     if not NAME.match(name) or name in NO_NAMES | FOR_THE_LIBRARY or name == scope:
@@ -239,8 +247,8 @@ def lines_of(path: str, names: list[str]) -> Iterator[str]:
 def vertices() -> list[str]:
     """The vertices of PopLibs that `Graph::addVertex` takes by name."""
     return [
-        f"`{path.name.split('_')[0]}::{name}`"
-        for path in sorted((ROOT / "cpp/poplar/codelets").glob("*_vertices.h"))
+        f"`{path.parents[1].name}::{name}`"
+        for path in sorted((ROOT / "cpp/model").glob("*/codelets/*vertices.h"))
         for name in re.findall(r"^class (\w+)\s+: public \w+", path.read_text(), re.MULTILINE)
     ]
 
@@ -274,10 +282,10 @@ def page() -> str:
         "PopLibs by name: " + ", ".join(vertices()) + ".",
     ]
     paths = [
-        str(header.relative_to(ROOT / "cpp"))
+        str(header.relative_to(ROOT / "cpp" / "model"))
         for room in ROOMS
         for pattern in ("*.hpp", "experimental/*.hpp")
-        for header in sorted((ROOT / "cpp" / room).glob(pattern))
+        for header in sorted((ROOT / "cpp" / "model" / room).glob(pattern))
         if header.name != "VertexTable.hpp"  # for codelets that the library compiles
     ]
     with ThreadPoolExecutor() as pool:

@@ -23,11 +23,12 @@ command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 targets=()
 only=()
 if [ $extension = OFF ]; then
-  mapfile -t targets < <(cd tests/cpp && for test in {engine,gcl,poplar,runtime}/test_*.cpp; do
+  mapfile -t targets < <(for test in cpp/model/tests/{engine,gcl,poplar,support}/test_*.cpp tests/cpp/{popx,runtime}/test_*.cpp; do
     name=${test%.cpp}
-    echo "tests/${name/\//_}"
+    folder=${name%/*}
+    echo "tests/${folder##*/}_${name##*/}"
   done)
-  only=(-k "engine/ or gcl/ or poplar/ or runtime/")
+  only=(-k "engine/ or gcl/ or poplar/ or support/ or popx/ or runtime/")
 fi
 [ -n "${MUTANTS:-}" ] && targets=(tests/mutants)
 "$bin/cmake" --build "$build" -j "${JOBS:-$(nproc)}" ${targets:+--target "${targets[@]}"}

@@ -1,4 +1,5 @@
-# What is built against a Poplar SDK, Graphcore's or the folder that cmake/sdk.cmake makes: popx from
+# What is built against a Poplar SDK, Graphcore's or the folder that cpp/model/cmake/sdk.cmake
+# makes: popx from
 # public names, the Python extension with the PJRT plugin, whose devices run programs by
 # poplar::Engine, and tests that need no model beside it.
 list(APPEND CMAKE_PREFIX_PATH ${IPUJAX_POPLAR_SDK})
@@ -9,9 +10,12 @@ find_package(gcl REQUIRED)
 # cpp/ has headers of the model with the SDK's names, so what may be seen of it is shown alone. The
 # table of elementwise operations is popx's, too.
 set(shown ${CMAKE_BINARY_DIR}/include)
-file(MAKE_DIRECTORY ${shown}/backends ${shown}/engine/expr)
-foreach(folder popx runtime embedded bindings backends/poplar engine/expr/ElementwiseOps.def)
+file(MAKE_DIRECTORY ${shown}/backends ${shown}/engine/ops)
+foreach(folder popx runtime embedded bindings backends/poplar)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/cpp/${folder} ${shown}/${folder} SYMBOLIC)
+endforeach()
+foreach(folder support engine/ops/ElementwiseOps.def)
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/cpp/model/${folder} ${shown}/${folder} SYMBOLIC)
 endforeach()
 # Graphs are built once, and the SDK does the rest.
 add_compile_options("${compile_quickly}")
@@ -24,9 +28,11 @@ target_compile_definitions(popx PUBLIC IPUJAX_PUBLIC_NAMES PRIVATE
 target_compile_options(popx PRIVATE -fvisibility=default)
 target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_LIBS})
 precompile(popx)
+compile_together(popx EXCEPT "CustomOp")
 
 # What the extension runs programs with, and a test without JAX does.
-file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp)
+file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp
+  cpp/model/support/*.cpp)
 add_library(ipujax_backend OBJECT ${backend_sources})
 target_link_libraries(ipujax_backend PRIVATE popx)
 target_compile_definitions(ipujax_backend PRIVATE IPUJAX_VERSION="${IPUJAX_VERSION}")
@@ -52,16 +58,16 @@ if(IPUJAX_BUILD_EXTENSION)
 endif()
 
 if(IPUJAX_BUILD_TESTS)
-  add_library(ipujax_test_main OBJECT tests/cpp/main.cpp)
-  target_include_directories(ipujax_test_main PRIVATE tests/cpp)
+  add_library(ipujax_test_main OBJECT cpp/model/tests/main.cpp)
+  target_include_directories(ipujax_test_main PRIVATE cpp/model/tests)
   foreach(name test_edges test_host)
     add_executable(${name} tests/cpp/popx_hardware/${name}.cpp
       $<TARGET_OBJECTS:ipujax_test_main>)
-    target_include_directories(${name} PRIVATE tests/cpp)
+    target_include_directories(${name} PRIVATE cpp/model/tests tests/cpp)
     target_link_libraries(${name} PRIVATE popx)
   endforeach()
   add_executable(test_container tests/sdk/cpp/test_container.cpp $<TARGET_OBJECTS:ipujax_backend>
     $<TARGET_OBJECTS:ipujax_test_main>)
-  target_include_directories(test_container PRIVATE tests/cpp)
+  target_include_directories(test_container PRIVATE cpp/model/tests tests/cpp)
   target_link_libraries(test_container PRIVATE popx)
 endif()

@@ -16,11 +16,8 @@ endif()
 set_source_files_properties(cpp/embedded/CInterface.cpp PROPERTIES COMPILE_OPTIONS
   -fvisibility=default)
 add_library(ipujax_runtime SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_embedded>
-  "$<FILTER:$<TARGET_OBJECTS:ipujax_model>,INCLUDE,/cpp/(engine|runtime)/>")
-foreach(lib ${simd_libraries})
-  target_sources(ipujax_runtime PRIVATE $<TARGET_OBJECTS:${lib}>)
-endforeach()
-target_link_libraries(ipujax_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  $<TARGET_OBJECTS:ipujax_engine>)
+target_link_libraries(ipujax_runtime PRIVATE ipujax_simd Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(ipujax_runtime PRIVATE
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 if(NOT IPUJAX_SANITIZE)

@@ -10,7 +10,11 @@ ROOT = Path(__file__).resolve().parent.parent
 #: A sanitizer makes some of them ten times slower.
 TIMEOUT_SECONDS = 1200
 BINARIES = Path(os.environ.get("IPUJAX_CPP_TESTS", ROOT / "build" / "release" / "tests"))
-SOURCES = sorted((ROOT / "tests" / "cpp").glob("*/test_*.cpp"))
+SOURCES = sorted(
+    source
+    for folder in ("cpp/model/tests", "tests/cpp")
+    for source in (ROOT / folder).glob("*/test_*.cpp")
+)
 
 
 #: Run once more with each lesser instruction set, since they choose their kernels at run time.

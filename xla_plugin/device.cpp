@@ -4,7 +4,7 @@
 
 #include "handle.hpp"
 #include "runtime/Backend.hpp"
-#include "runtime/Interrupts.hpp"
+#include "support/Interrupts.hpp"
 
 namespace ipujax::plugin {
 namespace {

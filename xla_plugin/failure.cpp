@@ -5,7 +5,7 @@
 
 #include "runtime/DeviceError.hpp"
 #include "runtime/FeedError.hpp"
-#include "runtime/Signature.hpp"
+#include "support/Signature.hpp"
 
 namespace ipujax::plugin {
 

@@ -3,7 +3,7 @@
 
 #include "error.hpp"
 #include "failure.hpp"
-#include "runtime/FloatEnvironment.hpp"
+#include "support/FloatEnvironment.hpp"
 
 namespace ipujax::plugin {
 

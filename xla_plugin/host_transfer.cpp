@@ -10,8 +10,8 @@
 
 #include "buffer.hpp"
 #include "handle.hpp"
-#include "runtime/Seal.hpp"
 #include "strided_copy.hpp"
+#include "support/Seal.hpp"
 #include "transfer_checks.hpp"
 
 namespace ipujax::plugin {

@@ -6,7 +6,7 @@
 
 #include "buffer.hpp"
 #include "placement.hpp"
-#include "runtime/Interrupts.hpp"
+#include "support/Interrupts.hpp"
 #include "work_queue.hpp"
 
 namespace ipujax::plugin {

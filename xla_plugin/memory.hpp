@@ -5,8 +5,8 @@
 #include <string>
 
 #include "pjrt_abi.hpp"
-#include "runtime/MemoryKind.hpp"
 #include "storage.hpp"
+#include "support/MemoryKind.hpp"
 
 namespace ipujax::plugin {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "handle.hpp"
-#include "runtime/MemoryKind.hpp"
+#include "support/MemoryKind.hpp"
 
 namespace ipujax::plugin {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/Seal.hpp"
+#include "support/Seal.hpp"
 
 namespace ipujax::plugin {
 namespace {

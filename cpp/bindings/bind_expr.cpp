@@ -60,10 +60,10 @@ void bindPopopsExpr(py::module_& m) {
       "type"_a);
 #define UNARY(Name, name, traits, api, ...) api
 #define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &unary<pe::Class>, "a"_a);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
 #define POPOPS_EXPR(Name, Class, TYPE) m.def(#Class, &binary<pe::Class>, "a"_a, "b"_a);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
   m.def("Select", &ternary<pe::Select>, "if_true"_a, "if_false"_a, "predicate"_a);
   m.def("Clamp", &ternary<pe::Clamp>, "value"_a, "lowest"_a, "highest"_a);
 }
@@ -77,10 +77,10 @@ void bindPopxExpr(py::module_& m) {
       "a"_a, "stream"_a);
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name) m.def(#Name, &unary<pe::Name>, "a"_a);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
 #define POPX(Name) m.def(#Name, &binary<pe::Name>, "a"_a, "b"_a);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
   m.def(
       "Bitcast", [](const pe::Expr& a, Type type) { return pe::Expr(pe::Bitcast(a, type)); }, "a"_a,
       "type"_a);

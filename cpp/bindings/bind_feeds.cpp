@@ -2,9 +2,9 @@
 
 #include "bindings/bindings.hpp"
 #include "runtime/Infeed.hpp"
-#include "runtime/Interrupts.hpp"
 #include "runtime/MappedMemory.hpp"
 #include "runtime/Outfeed.hpp"
+#include "support/Interrupts.hpp"
 
 namespace {
 

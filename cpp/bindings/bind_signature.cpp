@@ -1,5 +1,5 @@
 #include "bindings/bindings.hpp"
-#include "runtime/Signature.hpp"
+#include "support/Signature.hpp"
 
 namespace runtime = ipujax::runtime;
 using runtime::Signature;

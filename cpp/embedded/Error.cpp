@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "runtime/Signature.hpp"
+#include "support/Signature.hpp"
 
 namespace ipujax::embedded {
 

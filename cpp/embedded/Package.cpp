@@ -18,7 +18,7 @@
 #include "embedded/NewFile.hpp"
 #include "embedded/PackageFormat.hpp"
 #include "runtime/Backend.hpp"
-#include "runtime/Serial.hpp"
+#include "support/Serial.hpp"
 
 namespace ipujax::embedded {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/Seal.hpp"
+#include "support/Seal.hpp"
 
 /// How a saved program begins; Package reads and writes the rest.
 namespace ipujax::embedded {

@@ -17,7 +17,7 @@ using namespace popops::expr;  // NOLINT: under one name in both builds
     explicit Name(const Expr& a)                                                       \
         : Expr(popops::expr::makeOp(ipujax::engine::expr::Op::k##Name, {a.node()})) {} \
   };
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 
 #define BINARY(Name, name, traits, api, ...) api
 #define POPX(Name)                                                                               \
@@ -26,7 +26,7 @@ using namespace popops::expr;  // NOLINT: under one name in both builds
     Name(const Expr& a, const Expr& b)                                                           \
         : Expr(popops::expr::makeOp(ipujax::engine::expr::Op::k##Name, {a.node(), b.node()})) {} \
   };
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 
 /// The same bits as another type of equal size.
 class Bitcast : public Expr {

@@ -32,7 +32,18 @@ struct DevicePlace {
   std::int64_t tiles_per_ipu = 0;
 };
 
-/// "IPU Model" or "Poplar SDK".
+/// What differs between backends, by the names under which the compiler asks.
+struct Capabilities {
+  bool images;            ///< programs become images, whose time and memory are known before a run
+  bool hardware;          ///< programs can run on IPUs
+  bool wide_types;        ///< 64-bit numbers
+  bool bound_arrays;      ///< arguments and results are used where the caller has them
+  bool shared_plans;      ///< one planning cache serves several graphs
+  bool shared_callbacks;  ///< one handle serves several calls of a function on the host
+  bool own_headers;       ///< custom ops are compiled against headers beside the extension
+};
+Capabilities capabilities();
+/// For people: "IPU Model" or "Poplar SDK".
 std::string backendName();
 /// Of the library that compiles and runs programs; empty where that is ipujax itself.
 std::string backendVersion();

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/HostCallbacks.hpp"
+#include "support/HostCallbacks.hpp"
 
 namespace ipujax::runtime {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runtime/FeedError.hpp"
-#include "runtime/Interrupts.hpp"
 #include "runtime/Waiting.hpp"
+#include "support/Interrupts.hpp"
 
 namespace ipujax::runtime {
 namespace {

@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "runtime/FeedError.hpp"
-#include "runtime/Interrupts.hpp"
 #include "runtime/Waiting.hpp"
+#include "support/Interrupts.hpp"
 
 namespace ipujax::runtime {
 namespace {
 
-class Port final : public HostPort {
+class OutfeedPort final : public HostPort {
  public:
-  Port(std::shared_ptr<Outfeed> feed, Outfeed::Call call, std::size_t writers,
-       std::vector<std::size_t> bytes)
+  OutfeedPort(std::shared_ptr<Outfeed> feed, Outfeed::Call call, std::size_t writers,
+              std::vector<std::size_t> bytes)
       : feed_(std::move(feed)), call_(call), writers_(writers), bytes_(std::move(bytes)) {}
 
   void call(std::span<const HostArray> arguments, std::span<const HostArray> results) override {
@@ -172,7 +172,8 @@ double Outfeed::waitSeconds() const {
 }
 
 std::string Outfeed::port(Call call, std::size_t writers, std::vector<std::size_t> bytes) {
-  return ports::add(std::make_shared<Port>(shared_from_this(), call, writers, std::move(bytes)));
+  return ports::add(
+      std::make_shared<OutfeedPort>(shared_from_this(), call, writers, std::move(bytes)));
 }
 
 }  // namespace ipujax::runtime

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/RunSeeds.hpp"
-#include "runtime/Signature.hpp"
+#include "support/RunSeeds.hpp"
+#include "support/Signature.hpp"
 
 namespace ipujax::runtime {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/Interrupts.hpp"
+#include "support/Interrupts.hpp"
 
 namespace ipujax::runtime {
 

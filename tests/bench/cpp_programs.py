@@ -1,6 +1,6 @@
 """What is measured in C++: codelets beside plain loops, and the run-time session beside the engine.
 
-Both are tests that also print what they took; see tests/cpp.
+Both are tests that also print what they took; see cpp/model/tests.
 """
 
 from __future__ import annotations

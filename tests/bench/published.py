@@ -1,4 +1,4 @@
-"""The model's cycles compared with published measurements on IPUs (tests/data/*.csv).
+"""The model's cycles compared with published measurements on IPUs (cpp/model/tests/data).
 
 The elementwise measurements are Poplar programs, as the published ones were: the same elements on
 the same tiles. The published figures include the time of the cycle counter, so it is added to ours.
@@ -18,8 +18,8 @@ _MACHINES = {"add": "bow", "scaled_add": "gc200"}
 
 
 def points(name: str) -> list[dict[str, str]]:
-    """The rows of a table of tests/data."""
-    with (source_tree.ROOT / "tests" / "data" / name).open() as file:
+    """The rows of a table of cpp/model/tests/data."""
+    with (source_tree.ROOT / "cpp" / "model" / "tests" / "data" / name).open() as file:
         return list(csv.DictReader(file))
 
 

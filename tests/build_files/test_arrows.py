@@ -11,9 +11,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CPP = ROOT / "cpp"
+MODEL = CPP / "model"
 
 # A folder may include those of a lower rank and itself. poprand, gcl and poplin stand side by side.
 CPP_RANKS = {
+    "support": -2,
     "runtime": -1,
     "engine": 0,
     "pvti": 0,
@@ -39,7 +41,7 @@ CPP_RANKS = {
 # The one header through which popx reaches what is not public, and the rows of its expressions.
 SEAM = "popx/Native.hpp"
 MODEL_ONLY = {SEAM, "popx/MatrixBatch.hpp", "popx/ReduceBody.hpp"}
-TABLE = "engine/expr/ElementwiseOps.def"
+TABLE = "engine/ops/ElementwiseOps.def"
 
 # From the top down: a file may import rooms below its own.
 PYTHON_ROOMS = (
@@ -70,21 +72,29 @@ PYTHON_ROOMS = (
     "types",
 )
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([\w./]+\.(?:hpp|def))[">]', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([\w./]+\.(?:hpp|h|def))[">]', re.MULTILINE)
 LIBRARY_KERNEL = re.compile(r'"(?:popx|popops|poplin|popnn|poprand|gcl|poplar)\.\w')
 REGISTRATION = re.compile(r"const (?:engine::)?RegisterKernel \w+\{[^;]*;")
 
 
 def _cpp_includes() -> dict[str, list[str]]:
-    """Of each file below cpp/: the files below cpp/ that it includes."""
-    files = [path for path in CPP.rglob("*") if path.suffix in {".hpp", ".cpp", ".def"}]
+    """Of each file below cpp/, tests apart: the files below cpp/ that it includes."""
+    suffixes = {".hpp", ".h", ".cpp", ".def"}
+    files = [p for p in CPP.rglob("*") if p.suffix in suffixes and MODEL / "tests" not in p.parents]
     assert len(files) > 300
     return {
-        path.relative_to(CPP).as_posix(): [
-            name for name in INCLUDE.findall(path.read_text()) if (CPP / name).exists()
+        _name(path): [
+            name
+            for name in INCLUDE.findall(path.read_text())
+            if (CPP / name).exists() or (MODEL / name).exists()
         ]
         for path in files
     }
+
+
+def _name(path: Path) -> str:
+    """As others include it."""
+    return path.relative_to(MODEL if MODEL in path.parents else CPP).as_posix()
 
 
 def _room(file: str) -> str:
@@ -99,6 +109,18 @@ def test_includes_point_from_the_libraries_down_to_the_engine():
         if _room(file) != _room(name) and CPP_RANKS[_room(name)] >= CPP_RANKS[_room(file)]
     ]
     assert upward == []
+
+
+def test_the_model_includes_nothing_outside_of_its_root():
+    """Its tests neither: a checkout of cpp/model alone builds and passes them."""
+    named = {
+        f"{path.relative_to(MODEL)} -> {name}"
+        for path in MODEL.rglob("*")
+        if path.suffix in {".hpp", ".h", ".cpp", ".def"}
+        for name in INCLUDE.findall(path.read_text())
+        if (CPP / name).exists() and not (MODEL / name).exists()
+    }
+    assert named == set()
 
 
 def test_popx_includes_public_headers_and_its_seam_alone():
@@ -139,7 +161,7 @@ def test_codelets_of_popx_need_nothing_but_their_folder_and_the_sdk():
     for path in (CPP / "popx" / "codelets").iterdir():
         names = set(INCLUDE.findall(path.read_text()))
         local = {name for name in names if (path.parent / name).exists()}
-        assert names - local <= {"poplar/Vertex.hpp"}, path
+        assert names - local <= {"poplar/Vertex.hpp", "math.h"}, path
 
 
 def test_public_headers_show_nothing_that_is_internal():
@@ -157,13 +179,14 @@ def test_public_headers_show_nothing_that_is_internal():
 
 
 def test_the_plugin_knows_what_runs_programs_by_its_interface_alone():
-    """Of cpp/ it includes runtime/, and the plugin's own entrance to the bindings."""
+    """Of cpp/ it includes runtime/ and what that stands on."""
     outside = [
         f"{path.name} -> {name}"
         for path in (ROOT / "xla_plugin").iterdir()
         if path.suffix in {".hpp", ".cpp"}
         for name in INCLUDE.findall(path.read_text())
-        if (CPP / name).exists() and _room(name) != "runtime"
+        if ((CPP / name).exists() or (MODEL / name).exists())
+        if _room(name) not in {"runtime", "support"}
     ]
     assert outside == []
 
@@ -189,23 +212,66 @@ def test_headers_include_no_header_in_a_circle():
     assert _circles(headers) == []
 
 
+def test_the_rooms_of_the_engine_include_each_other_one_way():
+    """From values over images, kernels, graphs and codelets to what runs and builds programs."""
+    rooms: dict[str, set[str]] = {}
+    for file, names in _cpp_includes().items():
+        if _room(file) == "engine":
+            room = file.rpartition("/")[0]
+            others = {n.rpartition("/")[0] for n in names if _room(n) == "engine"}
+            rooms.setdefault(room, set()).update(others - {room})
+    assert len(rooms) > 15
+    assert _circles(rooms) == []
+
+
+def test_few_files_include_each_other():
+    """A header and its source count as one file."""
+    files: dict[str, set[str]] = {}
+    for file, names in (_cpp_includes() | _plugin_includes()).items():
+        files.setdefault(_stem(file), set()).update(set(map(_stem, names)) - {_stem(file)})
+    assert max(map(len, _knots(files))) < 5
+
+
+def _plugin_includes() -> dict[str, list[str]]:
+    files = [p for p in (ROOT / "xla_plugin").iterdir() if p.suffix in {".hpp", ".cpp"}]
+    quoted = re.compile(r'^#include "([\w./]+)"', re.MULTILINE)
+    return {path.name: quoted.findall(path.read_text()) for path in files}
+
+
+def _stem(file: str) -> str:
+    return re.sub(r"(?:\.simd)?\.\w+$", "", file)
+
+
+def _knots(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """Groups of nodes of which each reaches all others of its group."""
+    reached: dict[str, set[str]] = {}
+    for node in graph:
+        pending, seen = [node], set()
+        while pending:
+            found = set(graph.get(pending.pop(), ())) - seen
+            seen |= found
+            pending += found
+        reached[node] = seen
+    return [{b for b in reached[a] if a in reached.get(b, ())} | {a} for a in graph]
+
+
 def test_the_engine_names_no_kernel_of_a_library():
-    """It uses a kernel's role (engine/Kernel.hpp); only registrations have names."""
+    """It uses a kernel's role (engine/kernels/Kernel.hpp); only registrations have names."""
     named = []
-    for path in (CPP / "engine").rglob("*.cpp"):
+    for path in (MODEL / "engine").rglob("*.cpp"):
         text = re.sub(r"//.*", "", path.read_text())
         text = REGISTRATION.sub("", text)
         if LIBRARY_KERNEL.search(text):
-            named.append(path.relative_to(CPP).as_posix())
+            named.append(_name(path))
     assert named == []
 
 
 def test_host_kernels_are_registered_in_the_engine_alone():
     """A library names the kernel of a step; what runs is below it, in engine/kernels."""
     outside = [
-        path.relative_to(CPP).as_posix()
+        _name(path)
         for path in CPP.rglob("*.cpp")
-        if _room(path.relative_to(CPP).as_posix()) != "engine"
+        if _room(_name(path)) not in {"engine", "tests"}
         if re.search(r"\bRegisterKernel\b", path.read_text())
     ]
     assert outside == []
@@ -272,6 +338,11 @@ def _circles(graph: Mapping[str, Iterable[str]]) -> list[str]:
     while free := {node for node, others in left.items() if not others}:
         left = {node: others - free for node, others in left.items() if node not in free}
     return sorted(left)
+
+
+def test_knots_are_found():
+    graph = {"a": ["b"], "b": ["c"], "c": ["b"], "d": []}
+    assert _knots(graph) == [{"a"}, {"b", "c"}, {"b", "c"}, {"d"}]
 
 
 def test_circles_are_found():

@@ -80,7 +80,7 @@ def test_headers_need_no_others_and_no_private_ones() -> None:
     headers = [path for path in include.rglob("*") if path.is_file()]
     assert not [path for path in headers if "internal" in path.parts]
     for library in ("poplar", *LIBRARIES):
-        public = {p.name for p in (ROOT / "cpp" / library).glob("*.hpp")}
+        public = {p.name for p in (ROOT / "cpp" / "model" / library).glob("*.hpp")}
         assert {p.name for p in (include / library).glob("*.hpp")} == public
     named = {
         (path, name)
@@ -188,8 +188,8 @@ def test_custom_ops_take_gp_files(tmp_path: Path) -> None:
 
 
 def test_programs_of_users_need_the_folder_alone() -> None:
-    """Those of tests/cpp/public, which are linked with its libraries: nothing else of ours."""
-    tests = ROOT / "tests" / "cpp"
+    """Those of cpp/model/tests/public, linked with its libraries: nothing else of ours."""
+    tests = ROOT / "cpp" / "model" / "tests"
     programs = [*(tests / "public").iterdir(), tests / "Check.hpp"]
     named = {
         name

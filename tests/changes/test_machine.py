@@ -22,7 +22,7 @@ assert abs(cost["seconds"] * 2.5e9 / cost["cycles"] - 1) < 1e-4, cost
 def test_a_machine_is_added_in_one_file(run_python, tmp_path: Path):
     tree = Tree(tmp_path)
     tree.replace(
-        "cpp/engine/Machine.cpp",
+        "cpp/model/engine/Machine.cpp",
         "  return {gc200, bow, c600, gc2(gc200)};",
         """  Machine mk3 = gc200;
   mk3.name = "mk3";
@@ -32,7 +32,7 @@ def test_a_machine_is_added_in_one_file(run_python, tmp_path: Path):
   mk3.clock_hz = 2.5e9;
   return {gc200, bow, c600, gc2(gc200), mk3};""",
     )
-    assert tree.changed() == ["cpp/engine/Machine.cpp"]
+    assert tree.changed() == ["cpp/model/engine/Machine.cpp"]
     tree.build()
     (tmp_path / "check.py").write_text(CHECK)
     settings = {**tree.environment(), "IPUJAX_MACHINE": "mk3"}

@@ -51,7 +51,7 @@ def test_an_option_is_declared_in_one_file(run_python, tmp_path: Path):
     )
     assert tree.changed() == ["ipujax/config/arithmetic.py"]
     tree.replace(  # its reader
-        "cpp/engine/build/Build.cpp",
+        "cpp/model/engine/build/Build.cpp",
         "  build::Draft draft;\n  draft.image.signature",
         """  if (options.options.integer("new_option") == 7)
     throw std::invalid_argument("no sevens");

@@ -106,12 +106,13 @@ def _is_ours(argument: str) -> bool:
 
 
 def _sibling(commands: list[dict[str, str]], name: str) -> dict[str, str]:
-    """How another source of the same folder is compiled."""
+    """How other sources of the same folder are compiled: alone, or several as one."""
     folder = (ROOT / name).parent
     return next(
         c
         for c in commands
-        if Path(c["file"]).parent == folder and not c["file"].endswith(".simd.cpp")
+        if (Path(c["file"]).parent == folder and not c["file"].endswith(".simd.cpp"))
+        or (Path(c["file"]).is_relative_to(BUILD) and f'"{folder}/' in Path(c["file"]).read_text())
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 import ipujax as ipu
 
 CLOCK = 1.33e9
-#: An IPU-M2000's link to its host: cpp/engine/Machine.cpp.
+#: An IPU-M2000's link to its host: cpp/model/engine/Machine.cpp.
 BYTES_PER_SECOND, LATENCY, IPUS = 100e9 / 8, 10e-6, 4
 X = jax.ShapeDtypeStruct((512, 512), jnp.float32)
 X_BYTES = 512 * 512 * 4

@@ -117,7 +117,7 @@ def test_a_stablehlo_op_is_added_in_two_files(
         pytest.param(
             4,
             [
-                "cpp/engine/expr/ElementwiseOps.def",
+                "cpp/model/engine/ops/ElementwiseOps.def",
                 "ipujax/compiler/rules/elementwise.py",
                 "tests/cases/elementwise.py",
             ],
@@ -129,9 +129,9 @@ def test_a_stablehlo_op_is_added_in_two_files(
             5,
             [
                 "cpp/bindings/bind_move.cpp",
-                "cpp/engine/kernels/RunningSum.cpp",
-                "cpp/popops/RunningSum.cpp",
-                "cpp/popops/RunningSum.hpp",
+                "cpp/model/engine/kernels/RunningSum.cpp",
+                "cpp/model/popops/RunningSum.cpp",
+                "cpp/model/popops/RunningSum.hpp",
             ],
             "",
             id="poplibs-function",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/data/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("cpp/model/**/*.md")])
 #: Followed step by step by test_add_an_op.py.
 FOLLOWED = "docs/add-an-op.md"
 #: A block of Python or of a shell, and why it is not run, if it is not.

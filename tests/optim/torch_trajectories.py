@@ -1,4 +1,4 @@
-"""Where torch.optim gets in 100 steps; written to tests/data/torch_optim.json.
+"""Where torch.optim gets in 100 steps; written to tests/optim/torch_optim.json.
 
     python -m tests.optim.torch_trajectories
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-FILE = Path(__file__).resolve().parents[1] / "data/torch_optim.json"
+FILE = Path(__file__).with_name("torch_optim.json")
 NUM_STEPS = 100
 #: name -> the class of torch.optim, and its arguments.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

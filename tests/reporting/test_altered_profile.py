@@ -15,7 +15,7 @@ MASK = (1 << 64) - 1
 
 
 def checksum(data: bytes) -> int:
-    """As cpp/engine/Image.cpp has it."""
+    """As cpp/model/engine/image/Image.cpp has it."""
     state = [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, len(data)]
 
     def mix(k: int, word: int) -> None:

@@ -22,7 +22,7 @@ from ipujax.compiler.place import place
 from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.schedule import schedule
 
-#: Kinds of nodes of an executable's program, as in cpp/engine.
+#: Kinds of nodes of an executable's program, as in cpp/model/engine.
 _SEQUENCE, _STEP, _REPEAT = 0, 1, 2
 _BYTES = {"bool": 1, "signed char": 1, "unsigned char": 1, "short": 2, "unsigned short": 2}
 _BYTES |= {"half": 2, "int": 4, "unsigned int": 4, "float": 4}

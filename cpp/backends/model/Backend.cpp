@@ -5,11 +5,21 @@
 #include "backends/model/Program.hpp"
 #include "engine/Machine.hpp"
 #include "engine/Workspace.hpp"
-#include "engine/kernels/Copy.hpp"
+#include "engine/kernels/move/Copy.hpp"
 #include "runtime/Faults.hpp"
 
 // The IPU Model.
 namespace ipujax::runtime {
+
+Capabilities capabilities() {
+  return {.images = true,
+          .hardware = false,
+          .wide_types = true,
+          .bound_arrays = true,
+          .shared_plans = true,
+          .shared_callbacks = true,
+          .own_headers = true};
+}
 
 std::string backendName() { return "IPU Model"; }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backends/model/Program.hpp"
+#include "engine/account/Times.hpp"
 
 namespace ipujax::model {
 namespace {

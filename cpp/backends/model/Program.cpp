@@ -5,7 +5,7 @@
 
 #include "engine/HostCallbacks.hpp"
 #include "runtime/Faults.hpp"
-#include "runtime/HostCallbacks.hpp"
+#include "support/HostCallbacks.hpp"
 
 namespace ipujax::model {
 namespace {

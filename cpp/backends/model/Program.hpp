@@ -2,7 +2,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/Session.hpp"
+#include "engine/run/Session.hpp"
 #include "runtime/Program.hpp"
 
 namespace ipujax::model {

@@ -14,6 +14,16 @@
 // Any library with Poplar's API, Graphcore's or the folder made of the IPU Model.
 namespace ipujax::runtime {
 
+Capabilities capabilities() {
+  return {.images = false,
+          .hardware = true,
+          .wide_types = false,
+          .bound_arrays = false,
+          .shared_plans = false,  // an SDK does not say that a cache may serve several graphs
+          .shared_callbacks = false,
+          .own_headers = false};
+}
+
 std::string backendName() { return "Poplar SDK"; }
 
 std::string backendVersion() { return poplar::versionString(); }

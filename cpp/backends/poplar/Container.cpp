@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "poplar/Executable.hpp"
-#include "runtime/Seal.hpp"
-#include "runtime/Serial.hpp"
-#include "runtime/SignatureBytes.hpp"
+#include "support/Seal.hpp"
+#include "support/Serial.hpp"
+#include "support/SignatureBytes.hpp"
 
 namespace ipujax::poplar_backend {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
-#include "runtime/Signature.hpp"
+#include "support/Signature.hpp"
 
 namespace ipujax::poplar_backend {
 

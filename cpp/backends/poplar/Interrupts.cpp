@@ -1,6 +1,6 @@
 #include "backends/poplar/Interrupts.hpp"
 
-#include "runtime/Interrupts.hpp"
+#include "support/Interrupts.hpp"
 
 /// Of the model's libpoplar.so alone.
 extern "C" __attribute__((weak)) void ipujax_model_note_interrupt();

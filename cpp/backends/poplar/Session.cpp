@@ -10,7 +10,7 @@
 #include "poplar/exceptions.hpp"
 #include "runtime/DeviceError.hpp"
 #include "runtime/Faults.hpp"
-#include "runtime/FloatEnvironment.hpp"
+#include "support/FloatEnvironment.hpp"
 
 namespace ipujax::poplar_backend {
 namespace {

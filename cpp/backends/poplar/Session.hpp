@@ -10,7 +10,7 @@
 #include "backends/poplar/KeptArguments.hpp"
 #include "backends/poplar/Program.hpp"
 #include "poplar/Engine.hpp"
-#include "runtime/HostCallbacks.hpp"
+#include "support/HostCallbacks.hpp"
 
 namespace ipujax::poplar_backend {
 

@@ -4,10 +4,11 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/model/bindings.hpp"
-#include "engine/Image.hpp"
-#include "engine/Kernel.hpp"
 #include "engine/SourceText.hpp"
+#include "engine/account/Times.hpp"
 #include "engine/build/Build.hpp"
+#include "engine/image/Image.hpp"
+#include "engine/kernels/Kernel.hpp"
 #include "poplar/internal/EngineOptionNames.hpp"
 #include "poplar/internal/EngineOptions.hpp"
 #include "poplar/internal/EngineProfile.hpp"

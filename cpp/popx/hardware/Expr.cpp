@@ -11,7 +11,7 @@ namespace {
 const char* nameOf(Op op) {
   static const char* const names[] = {
 #define OP(Name, name, ...) name,
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
   };
   return names[static_cast<std::size_t>(op)];
 }

@@ -15,7 +15,7 @@ namespace popx::expr {
 
 enum class Op : std::uint8_t {
 #define OP(Name, ...) k##Name,
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 };
 
 /// Immutable and shared: an expression that is used twice is one node.
@@ -130,7 +130,7 @@ class Rounded : public Expr {
     explicit Class(const Expr& a) : Expr(makeOp(Op::k##Name, {a.node()})) {} \
   };
 #define POPX(Name) POPOPS_EXPR(Name, Name, )
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 
 #define BINARY(Name, name, traits, api, ...) api
 #define POPOPS_EXPR(Name, Class, TYPE)                                                       \
@@ -139,7 +139,7 @@ class Rounded : public Expr {
     Class(const Expr& a, const Expr& b) : Expr(makeOp(Op::k##Name, {a.node(), b.node()})) {} \
   };
 #define POPX(Name) POPOPS_EXPR(Name, Name, )
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 
 /// Select(ifTrue, ifFalse, predicate), Clamp(value, lowest, highest).
 #define TERNARY(Name, name, traits, api, ...) api
@@ -149,7 +149,7 @@ class Rounded : public Expr {
     Class(const Expr& a, const Expr& b, const Expr& c)                 \
         : Expr(makeOp(Op::k##Name, {a.node(), b.node(), c.node()})) {} \
   };
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 
 #define IPUJAX_OPERATOR(Name, symbol)                                              \
   inline Name operator symbol(const Expr& a, const Expr& b) { return Name(a, b); } \

@@ -202,7 +202,7 @@ bool has(Op op) {
 #define UNARY(Name, name, traits, api, ...) api
 #define BINARY(Name, name, traits, api, ...) api
 #define POPX(Name) case Op::k##Name:
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
     case Op::kReducePrecision:
       return true;
     default:

@@ -47,7 +47,7 @@ pe::Any unary(Op op, const pe::Expr& a) {
 #define POPOPS_EXPR(Name, Class, TYPE) \
   case Op::k##Name:                    \
     return pe::UnaryOp(pe::UnaryOpType::TYPE, a);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
     default:
       throw poplar::poplar_error(
           "[popx::expr] needs an operation of popops; got another of one "
@@ -61,7 +61,7 @@ pe::Any binary(Op op, const pe::Expr& a, const pe::Expr& b) {
 #define POPOPS_EXPR(Name, Class, TYPE) \
   case Op::k##Name:                    \
     return pe::BinaryOp(pe::BinaryOpType::TYPE, a, b);
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
     default:
       throw poplar::poplar_error(
           "[popx::expr] needs an operation of popops; got another of two "

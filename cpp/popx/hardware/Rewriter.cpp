@@ -27,7 +27,7 @@ bool givesBool(Op op) {
                  kHasImmediate = false;
   static const bool gives[] = {
 #define OP(Name, name, operands, traits, ...) (traits) != 0,
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
   };
   return gives[static_cast<std::size_t>(op)];
 }

@@ -189,7 +189,7 @@ def test_replicas_meet_again_after_a_run_that_failed():
     failing = False
     _, total = program(start)
     first = infeed.position - 2
-    assert first in (1, 2)
+    assert 0 <= first <= 2  # that the slower replica had taken
     np.testing.assert_array_equal(total, batches[first : first + 2].sum(0))
 
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "engine/Image.hpp"
+#include "engine/image/Image.hpp"
 #include "mutants/Random.hpp"
 
 namespace mutants {

@@ -6,7 +6,7 @@
 #include "PackageFile.hpp"
 #include "embedded/Error.hpp"
 #include "embedded/Session.hpp"
-#include "engine/Image.hpp"
+#include "engine/image/Image.hpp"
 #include "mutants/Mutator.hpp"
 #include "mutants/Random.hpp"
 

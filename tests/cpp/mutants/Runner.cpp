@@ -14,8 +14,8 @@
 #endif
 
 #include "engine/HostCallbacks.hpp"
-#include "engine/Image.hpp"
-#include "engine/Kernel.hpp"
+#include "engine/image/Image.hpp"
+#include "engine/kernels/Kernel.hpp"
 #include "mutants/Random.hpp"
 
 namespace mutants {

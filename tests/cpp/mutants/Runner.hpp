@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "engine/Session.hpp"
+#include "engine/run/Session.hpp"
 
 namespace mutants {
 

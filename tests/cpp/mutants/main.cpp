@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/Image.hpp"
-#include "engine/Kernel.hpp"
+#include "engine/image/Image.hpp"
+#include "engine/kernels/Kernel.hpp"
 #include "mutants/Corpus.hpp"
 #include "mutants/Mutator.hpp"
 #include "mutants/Packages.hpp"

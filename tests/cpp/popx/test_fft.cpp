@@ -4,9 +4,9 @@
 #include <numbers>
 #include <random>
 
-#include "../popops/OnDevice.hpp"
 #include "Check.hpp"
-#include "engine/Image.hpp"
+#include "engine/image/Image.hpp"
+#include "popops/OnDevice.hpp"
 #include "popx/Fft.hpp"
 #include "popx/Type.hpp"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <random>
 
-#include "../popops/OnDevice.hpp"
 #include "Check.hpp"
+#include "popops/OnDevice.hpp"
 #include "popx/Cholesky.hpp"
 #include "popx/Eigen.hpp"
 #include "popx/Lu.hpp"

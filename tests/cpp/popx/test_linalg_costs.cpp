@@ -1,6 +1,6 @@
-#include "../popops/OnDevice.hpp"
 #include "Check.hpp"
-#include "engine/Image.hpp"
+#include "engine/image/Image.hpp"
+#include "popops/OnDevice.hpp"
 #include "popx/Cholesky.hpp"
 #include "popx/Eigen.hpp"
 #include "popx/Lu.hpp"

@@ -1,5 +1,5 @@
-#include "../popops/OnDevice.hpp"
 #include "Check.hpp"
+#include "popops/OnDevice.hpp"
 #include "popx/Cholesky.hpp"
 #include "popx/Eigen.hpp"
 #include "popx/Qr.hpp"

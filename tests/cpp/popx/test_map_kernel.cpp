@@ -5,7 +5,7 @@
 
 #include "Check.hpp"
 #include "StepDeclared.hpp"
-#include "engine/Kernel.hpp"
+#include "engine/kernels/Kernel.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
 

@@ -2,12 +2,12 @@
 #include <limits>
 #include <random>
 
-#include "../popops/StepRunner.hpp"
 #include "Check.hpp"
 #include "engine/Half.hpp"
-#include "engine/kernels/ReduceArg.hpp"
+#include "engine/kernels/reduce/ReduceArg.hpp"
 #include "engine/simd/VectorOps.hpp"
 #include "popops/Expr.hpp"
+#include "popops/StepRunner.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popx/Reduce.hpp"
 

@@ -3,8 +3,8 @@
 
 #include "Check.hpp"
 #include "ReduceModel.hpp"
-#include "engine/Image.hpp"
-#include "engine/kernels/SortKeys.hpp"
+#include "engine/image/Image.hpp"
+#include "engine/kernels/sort/SortKeys.hpp"
 #include "poplar/Executable.hpp"
 #include "popops/Expr.hpp"
 #include "popops/Iota.hpp"

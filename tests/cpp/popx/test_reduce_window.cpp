@@ -3,11 +3,11 @@
 #include <limits>
 #include <random>
 
-#include "../popops/StepRunner.hpp"
 #include "Check.hpp"
-#include "engine/kernels/ReduceKernels.hpp"
-#include "engine/kernels/Window.hpp"
+#include "engine/kernels/conv/Window.hpp"
+#include "engine/kernels/reduce/ReduceKernels.hpp"
 #include "popops/Expr.hpp"
+#include "popops/StepRunner.hpp"
 #include "popops/internal/ExprCompile.hpp"
 
 using namespace step_runner;

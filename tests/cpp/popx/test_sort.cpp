@@ -5,10 +5,10 @@
 #include <numeric>
 #include <random>
 
-#include "../popops/StepRunner.hpp"
 #include "Check.hpp"
-#include "engine/kernels/SortKeys.hpp"
+#include "engine/kernels/sort/SortKeys.hpp"
 #include "popops/Expr.hpp"
+#include "popops/StepRunner.hpp"
 #include "popops/internal/ExprCompile.hpp"
 #include "popx/Sort.hpp"
 

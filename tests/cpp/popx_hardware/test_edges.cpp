@@ -250,10 +250,10 @@ TEST(every_operation_of_popx_has_a_formula) {
   std::vector<Expr> exprs;
 #define UNARY(Name, name, traits, api, ...) api
 #define POPX(Name) exprs.push_back(Name(#Name == std::string("FromBFloat16") ? _3 : _1));
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
 #define BINARY(Name, name, traits, api, ...) api
 #define POPX(Name) exprs.push_back(Name(_1, _2));
-#include "engine/expr/ElementwiseOps.def"
+#include "engine/ops/ElementwiseOps.def"
   CHECK(exprs.size() >= 16);
   for (const Expr& e : exprs) CHECK_EQ(popx::map(graph, {e}, ts, prog)[0].numElements(), 4u);
 }

@@ -9,7 +9,7 @@
 #include "poplar/DeviceManager.hpp"
 #include "popx/HostCallback.hpp"
 #include "runtime/Backend.hpp"
-#include "runtime/HostCallbacks.hpp"
+#include "support/HostCallbacks.hpp"
 
 // Programs of a build against an SDK, compiled, sealed, opened and run without JAX.
 

@@ -1,8 +1,0 @@
-#pragma once
-#include "engine/kernels/CollectiveOperator.hpp"
-
-namespace gcl {
-
-using ipujax::engine::collective::CollectiveOperator;
-
-}  // namespace gcl

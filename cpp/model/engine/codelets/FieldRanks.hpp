@@ -1,0 +1,19 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "engine/VertexAbi.hpp"
+#include "engine/codelets/VertexStore.hpp"
+
+namespace ipujax::engine {
+
+/// A tensor whose rank does not fit its field: "a tensor of one dimension", "{2,3}".
+struct RankMisfit {
+  std::string needs, got;
+};
+
+/// Compares with what connect() is documented to take: one dimension for a vector; two for a list
+/// of vectors, or a list of tensors of one. Scalars are checked by their number of elements.
+std::optional<RankMisfit> findRankMisfit(const IpujaxField& field, const Connection& connection);
+
+}  // namespace ipujax::engine

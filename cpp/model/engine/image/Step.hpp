@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/Attributes.hpp"
+#include "engine/Cost.hpp"
+#include "engine/ElementType.hpp"
+
+namespace ipujax::engine {
+
+/// Row-major with no gaps; dims of size 1 are ignored, and no elements are always so.
+bool isRowMajor(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
+
+/// A strided view of one buffer, as a kernel sees it. Strides are in elements, may be 0 (broadcast)
+/// or negative (reverse). The kernel gets a pointer to the element at index 0, 0, ...
+///
+/// What may be assumed of the way its elements lie in memory is asked here, and nowhere derived
+/// from strides a second time: a broadcast has fewer elements in memory than in its shape.
+struct OperandDesc {
+  std::uint32_t buffer = 0;
+  ElementType type = ElementType::kFloat;
+  Access access = Access::kRead;
+  std::int64_t offset = 0;  ///< elements from the start of the buffer
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+
+  std::int64_t numElements() const {
+    std::int64_t n = 1;
+    for (auto d : shape) n *= d;
+    return n;
+  }
+  bool isContiguous() const;  ///< row-major with no gaps (dims of size 1 are ignored)
+  bool isSingle() const;      ///< every index means the same one element; false where there is none
+  /// Contiguous or single: all that a mechanism knows that walks operands along memory.
+  bool isContiguousOrSingle() const { return isContiguous() || isSingle(); }
+  /// Elements of the buffer between the lowest and the highest one it has, and which is the lowest.
+  struct Extent {
+    std::int64_t first = 0;
+    std::int64_t elements = 0;
+  };
+  Extent extent() const;
+  /// The stride of dimensions [begin, end) walked as one, or nothing where they are not one run.
+  std::optional<std::int64_t> strideOf(std::size_t begin, std::size_t end) const;
+};
+
+/// One unit of work of a program: which kernel, on which operands, with which parameters, and what
+/// it costs on the IPU. `in_place` lists (read operand, written operand) pairs that may share
+/// memory.
+struct StepDesc {
+  std::string kernel;
+  std::vector<OperandDesc> operands;
+  Attributes attributes;
+  Cost cost;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> in_place;
+  std::uint32_t debug = 0;      ///< index into the image's table of names and source lines
+  std::vector<StepDesc> inner;  ///< what an engine.rows runs, see engine/kernels/reduce/Rows.cpp
+};
+
+}  // namespace ipujax::engine

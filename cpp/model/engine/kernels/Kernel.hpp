@@ -1,0 +1,151 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ThreadPool.hpp"
+#include "engine/image/Step.hpp"
+#include "engine/image/StepCheck.hpp"
+#include "support/RunSeeds.hpp"
+
+namespace ipujax::engine {
+
+class HostCallbacks;
+
+/// How the replicas of a program copy their streams.
+enum class StreamThreads : std::uint8_t {
+  kPool,        ///< at one time, each from a thread of the pool; nobody waits
+  kOne,         ///< one after another, on the thread that runs the program
+  kEachReplica  ///< at one time, on a thread for each: a copy may wait for that of another replica
+};
+
+/// The host's end of a program's streams; each copy of a stream moves the next block of a replica.
+class HostStreams {
+ public:
+  virtual ~HostStreams() = default;
+  virtual void read(std::uint32_t stream, std::uint32_t replica, void* device,
+                    std::uint64_t bytes) = 0;
+  virtual void write(std::uint32_t stream, std::uint32_t replica, const void* device,
+                     std::uint64_t bytes) = 0;
+  virtual StreamThreads threads() const { return StreamThreads::kPool; }
+  /// One line of a program that prints; to stderr where nobody takes it.
+  virtual void print(const std::string& line);
+};
+
+/// What a kernel may use while it runs; owned by the session, one per run.
+struct RunContext {
+  ThreadPool& pool;
+  HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
+  HostStreams* streams = nullptr;
+  std::uint32_t replica = 0;  ///< which of the program's replicas runs this step
+  double cycles = 0;  ///< of the modelled IPU before this step, if the program has cycle stamps
+  runtime::RunSeed seed{};
+};
+
+/// The host implementation of one step, made once when a session loads an executable and then run
+/// many times. `run` must be const and re-entrant. pointers[i] is operand i's element at index 0.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
+  /// Whether it calls back into the host: then replicas run it at one time, on a thread each.
+  virtual bool callsHost() const { return false; }
+  /// Whether it needs the host's end of the streams.
+  virtual bool usesStreams() const { return false; }
+};
+
+/// A step at which all replicas of a program meet. A program with one replica meets itself.
+class CollectiveKernel : public Kernel {
+ public:
+  /// replicas[r][i] is operand i of replica r. Runs once for all of them, on one thread that may
+  /// use the pool.
+  virtual void meet(RunContext& context,
+                    std::span<const std::span<std::byte* const>> replicas) const = 0;
+  void run(RunContext& context, std::span<std::byte* const> pointers) const final {
+    meet(context, {&pointers, 1});
+  }
+};
+
+using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
+
+/// What a kernel's steps mean to those that fuse steps. The attributes that come with a role are
+/// the kernel's; see where it is registered.
+enum class KernelRole : std::uint8_t {
+  kOther,
+  kElementwise,         ///< "expr" of all operands but the last ones, which it writes
+  kReduction,           ///< a named reducer over "dims" of operand 0
+  kReductionByProgram,  ///< "expr" over "dims"
+  kSliceOfRow,          ///< one slice at run-time offsets is read
+  kUpdateOfRow,         ///< one slice at run-time offsets is written
+  kSlices,              ///< the same of any number of slices
+  kUpdates,             ///< the same of any number of slices
+  kPad,                 ///< operand 0 and a value around it, at "start" with "step"
+  kCycleStamp,          ///< reads RunContext::cycles
+  kCollective,          ///< a CollectiveKernel, "groups" of the replicas
+};
+constexpr bool isReduction(KernelRole role) {
+  return role == KernelRole::kReduction || role == KernelRole::kReductionByProgram;
+}
+
+/// Registers a kernel under a name that is part of the executable format ("popops.reduce").
+/// A second registration of a name throws.
+class KernelRegistry {
+ public:
+  static KernelRegistry& instance();
+  void add(std::string name, KernelFactory factory, KernelCheck check, KernelRole role);
+  /// Throws for an unknown name. The step must be one that `check` let pass.
+  std::unique_ptr<Kernel> make(const StepDesc& step) const;
+  /// Throws where the step is not what its kernel declares to need.
+  void check(StepCheck& step) const;
+  std::vector<std::string> names() const;
+  /// Of a kernel by name; kOther for an unknown name.
+  KernelRole roleOf(const std::string& kernel) const;
+
+ private:
+  struct Entry {
+    KernelFactory make;
+    KernelCheck check;
+    KernelRole role;
+  };
+  KernelRegistry() = default;
+  const Entry& find(const std::string& kernel) const;
+
+  std::map<std::string, Entry> entries_;
+};
+
+/// At namespace scope: `const RegisterKernel kReduce{"popops.reduce", makeReduce, checkReduce};`
+struct RegisterKernel {
+  RegisterKernel(const char* name, KernelFactory factory, KernelCheck check,
+                 KernelRole role = KernelRole::kOther) {
+    KernelRegistry::instance().add(name, factory, check, role);
+  }
+};
+
+inline KernelRole roleOf(const StepDesc& step) {
+  return KernelRegistry::instance().roleOf(step.kernel);
+}
+
+/// The factory of a kernel that is made of its step alone.
+template <class K>
+std::unique_ptr<Kernel> makeKernel(const StepDesc& step) {
+  return std::make_unique<K>(step);
+}
+
+/// Wraps a lambda `void(RunContext&, std::span<std::byte* const>)` as a kernel.
+template <typename F>
+std::unique_ptr<Kernel> kernelOf(F f) {
+  struct Lambda final : Kernel {
+    explicit Lambda(F g) : fn(std::move(g)) {}
+    void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+      fn(context, pointers);
+    }
+    F fn;
+  };
+  return std::make_unique<Lambda>(std::move(f));
+}
+
+}  // namespace ipujax::engine

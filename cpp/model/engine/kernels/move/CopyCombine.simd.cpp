@@ -1,0 +1,102 @@
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#ifdef __F16C__
+#include <immintrin.h>
+#else
+#include "engine/Half.hpp"
+#endif
+
+#include "engine/kernels/move/CopyCombine.hpp"
+#include "engine/kernels/reduce/ReduceOps.hpp"
+
+namespace ipujax::engine {
+namespace IPUJAX_ISA_NAMESPACE {
+namespace {
+
+namespace ops = reduction::IPUJAX_ISA_NAMESPACE;
+using ops::Half;
+template <class T>
+using Value = typename ops::Input<T>::Acc;
+
+template <class T>
+inline Value<T> load(const std::byte* p) {
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  if constexpr (std::is_same_v<T, Half>) {
+    return ops::toFloat(value);
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+inline void store(std::byte* p, Value<T> value) {
+  if constexpr (std::is_same_v<T, Half>) {
+#ifdef __F16C__
+    const Half half{static_cast<std::uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT))};
+#else
+    const Half half{floatToHalf(value)};
+#endif
+    std::memcpy(p, &half, sizeof(half));
+  } else {
+    std::memcpy(p, &value, sizeof(T));
+  }
+}
+
+template <class T, class Op, bool kScaled>
+inline void combine(std::byte* dst, const std::byte* src, [[maybe_unused]] double scale) {
+  Value<T> a = load<T>(dst);
+  Value<T> b = load<T>(src);
+  if constexpr (kScaled) {
+    using Whole = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
+    ops::Multiply::into(b, static_cast<Value<T>>(static_cast<Whole>(scale)));
+  }
+  Op::into(a, b);
+  store<T>(dst, a);
+}
+
+template <class T, class Op, bool kScaled>
+void run(std::byte* dst, const std::byte* src, std::int64_t n, std::int64_t dst_stride,
+         std::int64_t src_stride, double scale) {
+  constexpr std::int64_t kSize = sizeof(T);
+  if (dst_stride == kSize && src_stride == kSize) {
+    for (std::int64_t i = 0; i < n; ++i)
+      combine<T, Op, kScaled>(dst + i * kSize, src + i * kSize, scale);
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
+    combine<T, Op, kScaled>(dst, src, scale);
+}
+
+template <class T, class Op, bool kScaled>
+void elements(std::byte* dst, const std::byte* src, const ElementMove* moves, std::int64_t n,
+              double scale) {
+  for (std::int64_t i = 0; i < n; ++i)
+    combine<T, Op, kScaled>(dst + moves[i].dst, src + moves[i].src, scale);
+}
+
+CombinerTable makeTable() {
+  CombinerTable table;
+  ops::makeReducers([&]<class In, class Op>(reduction::Reducer reducer, ElementType type) {
+    // Other updates are expressions.
+    constexpr bool kNamed = !std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor> &&
+                            !std::is_same_v<Op, ops::SquareAdd>;
+    const auto at = static_cast<std::size_t>(type);
+    if constexpr (kNamed)
+      table.of[static_cast<int>(reducer)][at] = {run<In, Op, false>, elements<In, Op, false>};
+    if constexpr (std::is_same_v<Op, ops::Add>)
+      table.scaled_add[at] = {run<In, Op, true>, elements<In, Op, true>};
+  });
+  return table;
+}
+
+}  // namespace
+
+const CombinerTable& combinerTable() {
+  static const CombinerTable table = makeTable();
+  return table;
+}
+
+}  // namespace IPUJAX_ISA_NAMESPACE
+}  // namespace ipujax::engine

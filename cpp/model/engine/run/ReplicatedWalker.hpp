@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/kernels/Kernel.hpp"
+#include "engine/memory/ReplicaBindings.hpp"
+#include "engine/run/Walker.hpp"
+
+namespace ipujax::engine {
+
+/// Walks a program for all its replicas. One thread decides what comes next; stretches in which the
+/// replicas do not meet run for all of them on the thread pool, a collective step runs once for
+/// all. So no replica ever waits for another, and nothing can deadlock (docs/decisions/0012).
+/// Stretches that call the host, or copy streams that say so, run on a thread for each replica:
+/// callbacks may wait for each other.
+///
+/// Around a collective all replicas must take the same way: where a condition differs, the run ends
+/// with an error. Where no collective is inside, each replica goes its own way.
+class ReplicatedWalker {
+ public:
+  explicit ReplicatedWalker(const Walker& walker);
+
+  /// Runs the program once; `context.replica` is set for each step.
+  void run(const RunContext& context, std::span<ReplicaBindings> replicas) const;
+
+ private:
+  struct Run {
+    const RunContext& context;
+    std::span<ReplicaBindings> replicas;
+  };
+  struct Facts {
+    bool meets = false;       ///< a collective is inside
+    bool calls_host = false;  ///< a host callback is inside
+    bool streams = false;     ///< a copy of a stream is inside
+    double bytes = 0;         ///< what its steps touch in one replica; a guess where loops are open
+  };
+  void find(std::uint32_t node);
+
+  void walk(const Run& run, std::uint32_t node) const;
+  void walkSequence(const Run& run, const Node& node) const;
+  void meet(const Run& run, std::uint64_t step) const;
+  /// Nodes in which the replicas do not meet: each replica on its own.
+  void walkApart(const Run& run, std::span<const std::uint32_t> nodes) const;
+  void walkOne(const Run& run, std::span<const std::uint32_t> nodes, std::uint32_t replica) const;
+  void callTogether(const Run& run, std::span<const std::uint32_t> nodes) const;
+  std::int64_t agreed(const Run& run, std::uint32_t node) const;
+  std::string meetingPlace(std::uint32_t node) const;
+
+  const Walker& walker_;
+  const Image& image_;
+  std::vector<const CollectiveKernel*> collectives_;  // by step; null where it is none
+  std::vector<Facts> facts_;                          // by node
+};
+
+}  // namespace ipujax::engine

@@ -1,0 +1,66 @@
+#pragma once
+#include "engine/VertexAbi.hpp"
+
+// What functions that a tile does not have are linked to in a library of codelets (the linker's
+// --wrap): those that end a process or start something that would outlive the vertex end the
+// codelet, as an error of the program. Also what divisions by zero call.
+// Each source of a library has them, so they are weak.
+#define IPUJAX_EACH __attribute__((weak))
+#define IPUJAX_SHOWN __attribute__((weak, visibility("default")))
+extern "C" {
+/// Set by the model before anything runs. `why` follows the name of the codelet.
+IPUJAX_SHOWN void (*ipujax_leave)(const char* why) = nullptr;
+
+#define IPUJAX_END(name, parameters)                                      \
+  [[noreturn]] IPUJAX_EACH void __wrap_##name parameters { /* NOLINT: the linker's */ \
+    ipujax_leave("calls " #name "()");                                    \
+    __builtin_trap();                                                     \
+  }
+IPUJAX_END(abort, ())
+IPUJAX_END(exit, (int))
+IPUJAX_END(_exit, (int))
+IPUJAX_END(_Exit, (int))
+IPUJAX_END(quick_exit, (int))
+IPUJAX_END(pthread_exit, (void*))
+IPUJAX_END(fork, ())
+IPUJAX_END(vfork, ())
+#undef IPUJAX_END
+
+#define IPUJAX_THREAD(name)                                                               \
+  [[noreturn]] IPUJAX_EACH void __wrap_##name() { /* NOLINT: the linker's */    \
+    ipujax_leave("starts a thread, where a tile has the workers of a MultiVertex alone"); \
+    __builtin_trap();                                                                     \
+  }
+IPUJAX_THREAD(pthread_create)
+IPUJAX_THREAD(thrd_create)
+/// std::thread of libstdc++.
+IPUJAX_THREAD(_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE)
+#undef IPUJAX_THREAD
+
+/// Destructors of static variables and of those of threads do not run: they would when no guard is
+/// there.
+IPUJAX_EACH int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }         // NOLINT
+IPUJAX_EACH int __wrap___cxa_at_quick_exit(void (*)(void*), void*) { return 0; }         // NOLINT
+IPUJAX_EACH int __wrap___cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }  // NOLINT
+
+/// Set by the model before anything runs.
+IPUJAX_SHOWN const IpujaxStatics* ipujax_statics = nullptr;
+
+/// Around the constructors of static variables in functions. It waits here, where workers that take
+/// turns let others run.
+IPUJAX_EACH int __wrap___cxa_guard_acquire(void* guard) {  // NOLINT
+  int answer = kIpujaxWait;
+  while (answer == kIpujaxWait) answer = ipujax_statics->acquire(guard);
+  return answer == kIpujaxConstruct;
+}
+IPUJAX_EACH void __wrap___cxa_guard_release(void* guard) { ipujax_statics->release(guard); }  // NOLINT
+IPUJAX_EACH void __wrap___cxa_guard_abort(void* guard) { ipujax_statics->abort(guard); }      // NOLINT
+
+/// What compilers call where -fsanitize=integer-divide-by-zero finds one, which needs no other
+/// library then: for processors that go on with a quotient of 0.
+IPUJAX_EACH void __ubsan_handle_divrem_overflow(void*, void*, void*) {
+  ipujax_leave("divides an integer by zero");
+}
+}
+#undef IPUJAX_EACH
+#undef IPUJAX_SHOWN

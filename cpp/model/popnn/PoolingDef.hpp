@@ -1,0 +1,8 @@
+#pragma once
+#include "engine/kernels/conv/PoolGradient.hpp"
+
+namespace popnn {
+
+using ipujax::engine::PoolingType;
+
+}  // namespace popnn
