@@ -26,7 +26,7 @@ class Built:
 def build(lowered: Lowered, request: Request) -> Built:
     """Allocates, and seals what was lowered."""
     bytecode = _bytecode_to_show(request.module)
-    if ipu.backend != "IPU Model":
+    if not ipu.capabilities.images:
         return Built(_compile(lowered, bytecode, request.options.engine_options), "")
     return Built(
         *ipu.engine.buildImage(

@@ -136,12 +136,12 @@ def _run_stages(
         request = stages.run(INGEST, ingested, context)
         request = stages.run(PARTITION, partition, request)
         program = stages.run(NORMALISE, normalise, request)
-        if ipu.backend != "IPU Model":
+        if not ipu.capabilities.wide_types:
             program = narrow_integers(program)
             refuse_wide(program)
-        elif not changes:
+        if ipu.capabilities.images and not changes:
             warn_of_unheeded(program)
-        wide = first_wide_op(program) if ipu.backend == "IPU Model" else None
+        wide = first_wide_op(program) if ipu.capabilities.wide_types else None
         program = stages.run(PLACE, place, program, request)
         program = stages.run(FUSE, fuse, program)
         program = stages.run(SCHEDULE, schedule, program, request.options.schedule)

@@ -18,15 +18,8 @@ WARN_SHARE = 0.1
 #: As the engine names its types, and the kinds of its nodes by number.
 _WIDE_TYPES = frozenset({"double", "longlong", "unsigned longlong"})
 _STEP, _REPEAT, _IF, _SWITCH = 1, 2, 4, 5
-#: 64-bit types that Poplar has, and the ops on them that its libraries have.
+#: 64-bit types that Poplar has; its libraries have the ops on them whose traits say integers64.
 _MOVED = frozenset({"i64", "ui64"})
-_MOVING = frozenset(
-    {
-        *("broadcast_in_dim", "reshape", "transpose", "reverse", "slice", "concatenate", "convert"),
-        *("dynamic_slice", "dynamic_update_slice", "optimization_barrier", "call", "custom_call"),
-        *("while", "if", "case", "copy_to_ipu", "iota"),
-    }
-)
 #: Lines that were logged, so that a program that is compiled again does not repeat its own.
 _written: set[tuple[str, str, str]] = set()
 
@@ -61,7 +54,8 @@ def refuse_wide(program: Program) -> None:
 
 
 def _only_moves(op: Op) -> bool:
-    return op.name in _MOVING and not (op.name == "convert" and "f64" in _dtypes(op))
+    has_it = op.traits.integers64 or op.name == "custom_call"
+    return has_it and not (op.name == "convert" and "f64" in _dtypes(op))
 
 
 def _dtypes(op: Op) -> set[str]:

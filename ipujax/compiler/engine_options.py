@@ -27,7 +27,7 @@ def with_engine_options(options: CompileConfig) -> CompileConfig:
     Raises:
         ConfigError: an option that no Poplar has, or a value that it cannot have.
     """
-    if ipu.backend != "IPU Model":
+    if not ipu.capabilities.images:
         return options
     flags = engine_flags(options)
     if not flags:
@@ -59,7 +59,7 @@ def engine_flags(options: CompileConfig) -> dict[str, str]:
 
 def report_folder(options: CompileConfig) -> str:
     """The folder in which Poplar's options ask for reports; empty if they ask for none."""
-    flags = engine_flags(options) if ipu.backend == "IPU Model" else {}
+    flags = engine_flags(options) if ipu.capabilities.images else {}
     return str(_meaning(flags)["report_folder"]) if flags else ""
 
 

@@ -34,7 +34,7 @@ class KeptArguments:
     def __init__(self, builder: Builder, program: Program):
         self._builder = builder
         self.indices: list[int] = []
-        if ipu.backend == "IPU Model" or any(map(_is_users, walk_ops(program.main))):
+        if ipu.capabilities.bound_arrays or any(map(_is_users, walk_ops(program.main))):
             return
         for index, value in enumerate(program.main.args):
             if value.dtype == TOKEN or value.is_remote:

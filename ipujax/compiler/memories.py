@@ -33,9 +33,6 @@ from ipujax.compiler.recomputation import is_between_stages, mark_again
 from ipujax.compiler.slots import slots_of
 from ipujax.errors import PlacementError
 
-#: Ops whose result lies where their first operand lies.
-_FOLLOW = frozenset({"reshape", "broadcast_in_dim", "dynamic_slice", "slice", "transpose"})
-
 
 def place_memories(program: Program) -> None:
     """Marks the values that lie in the host's memory, and rewrites the ops on them.
@@ -77,7 +74,7 @@ def _spread(blocks: list[Block]) -> bool:
 
     for block in blocks:
         for op in block.ops:
-            if op.name == "to_host" or (op.name in _FOLLOW and op.operands[0].is_remote):
+            if op.name == "to_host" or (op.traits.in_host and op.operands[0].is_remote):
                 mark(op.results)
             elif op.name == "dynamic_update_slice":
                 if op.operands[0].is_remote or op.operands[1].is_remote:

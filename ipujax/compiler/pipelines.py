@@ -35,8 +35,6 @@ MAX_COUNTED = 16
 #: Elementwise ops that a later run does again rather than have their results wait for it.
 CHEAP = {"abs", "add", "and", "clamp", "compare", "convert", "maximum", "minimum", "multiply"}
 CHEAP |= {"negate", "not", "or", "select", "sign", "subtract", "xor"}
-#: Ops that read a part of a value.
-READERS = frozenset({"dynamic_slice", "host_reshape"})
 #: One FIFO less is worth so many bytes more in the others: an estimate, not measured.
 FIFO_BYTES = 64 * 1024
 
@@ -159,7 +157,7 @@ class _Splitter:
             changing.difference_update(op.results)
         found: set[Op] = set()
         for op in self.body.ops:
-            reads = op.traits.view or op.traits.loads or op.name in READERS
+            reads = op.traits.view or op.traits.loads or op.traits.reads_part
             if reads and changing.isdisjoint(inputs_of(op)) and op not in self.counted:
                 found.add(op)
                 changing.difference_update(op.results)

@@ -16,7 +16,7 @@ _kept: dict[str, ipu.PlanningCache] = {}
 
 def plans_for(machine: str) -> ipu.PlanningCache:
     """What the next program for a machine, such as "gc200", is planned with."""
-    if ipu.backend != "IPU Model":  # an SDK does not say that its cache serves several graphs
+    if not ipu.capabilities.shared_plans:
         return ipu.poplin.PlanningCache()
     kept = _kept.get(machine)
     if kept is None or len(kept) > MOST_PLANS:

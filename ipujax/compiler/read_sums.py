@@ -14,8 +14,6 @@ from collections.abc import Callable
 from ipujax.compiler.ir import Block, Op, Value, inputs_of
 from ipujax.compiler.passes.wide_sums import is_sum
 
-_VIEWS = frozenset({"reshape", "transpose"})
-
 
 def read_what_is_there(block: Block) -> None:
     """After fusion, when it is known what is written to memory.
@@ -51,7 +49,7 @@ def _reread(
     With `uses`, only where nothing else reads what it read before.
     """
     value, views = reduce.operands[0], []
-    while value.op is not None and value.op.name in _VIEWS:
+    while value.op is not None and value.op.traits.permutes:
         views.append(value.op)
         value = value.op.operands[0]
     fused = value.op
@@ -153,7 +151,7 @@ def _prune(block: Block) -> None:
     for op in reversed(block.ops):
         if op.name == "fused":
             _keep_results(op, needed)
-        may_go = op.name in _VIEWS or op.name == "fused"
+        may_go = op.traits.permutes or op.name == "fused"
         if may_go and not any(value in needed for value in op.results):
             continue
         kept.append(op)

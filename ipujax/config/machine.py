@@ -13,7 +13,7 @@ MAX_IPUS_PER_DEVICE = 64
 
 
 def machine_names() -> tuple[str, ...]:
-    """The machines of the model, which cpp/engine/Machine.cpp lists."""
+    """The machines of the model, which cpp/model/engine/Machine.cpp lists."""
     from ipujax._poplar import _poplar
 
     return tuple(_poplar.poplar.machineNames())

@@ -164,18 +164,18 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
 def _warn_of_unread(environment: Mapping[str, str]) -> None:
     """Warns once of each variable that is known and changes nothing here."""
     for name in OF_SDK_BUILDS & environment.keys():
-        if environment[name] and _on_model():
+        if environment[name] and not _has_hardware():
             warn_once("[config] %s has no effect on the IPU Model.", name)
     for name in UNREAD_VARIABLES.keys() & environment.keys():
-        if not environment[name] or (name.startswith(OF_POPLAR) and not _on_model()):
+        if not environment[name] or (name.startswith(OF_POPLAR) and _has_hardware()):
             continue
         warn_once("[config] %s has no effect on JAX's programs: %s.", name, UNREAD_VARIABLES[name])
 
 
-def _on_model() -> bool:
+def _has_hardware() -> bool:
     from ipujax._poplar import _poplar
 
-    return _poplar.backend == "IPU Model"
+    return bool(_poplar.capabilities.hardware)
 
 
 def _check_apart(machine: MachineConfig) -> None:
@@ -232,7 +232,7 @@ def _check_together(machine: MachineConfig) -> None:
         return
     from ipujax._poplar import _poplar
 
-    if not machine.use_model and _poplar.backend == "IPU Model":
+    if not machine.use_model and not _poplar.capabilities.hardware:
         raise ConfigError(
             "[config] JAX_IPU_USE_MODEL=false needs a build against the Poplar SDK; got a build "
             "of the IPU Model. Unset it, or set IPUJAX_EXTENSION to the folder of such a build."

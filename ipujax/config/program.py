@@ -11,7 +11,7 @@ from ipujax.config.product_options import check_product_options
 
 
 def mechanisms() -> tuple[str, ...]:
-    """The engine's optimizations, which cpp/engine/Mechanisms.hpp names."""
+    """The engine's optimizations, which cpp/model/engine/Mechanisms.hpp names."""
     from ipujax._poplar import _poplar
 
     return tuple(_poplar.engine.mechanismNames())

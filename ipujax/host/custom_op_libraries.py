@@ -72,7 +72,7 @@ class _Declared:
 
         if self.path:
             return Library(_poplar.popx.CustomOpLibrary.load(self.path), self.codelets)
-        if _poplar.backend != "IPU Model":
+        if not _poplar.capabilities.own_headers:
             return Library(sdk_compiler.compile_library(self.source, self.flags), self.codelets)
         return Library(_poplar.engine.compileCustomOps(self.source, self.flags), self.codelets)
 
@@ -95,7 +95,7 @@ def get_include() -> str:
     """
     from ipujax._poplar import _poplar
 
-    if _poplar.backend != "IPU Model":
+    if not _poplar.capabilities.own_headers:
         return str(sdk_compiler.include_folder())
     return str(Path(__file__).parents[1] / "_poplar" / "include")
 

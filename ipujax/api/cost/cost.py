@@ -285,7 +285,7 @@ def of_compiled(compiled: Any) -> Cost:
     """
     from ipujax._poplar import _poplar
 
-    if _poplar.backend != "IPU Model":
+    if not _poplar.capabilities.images:
         raise ConfigError(
             "[cost] needs the IPU Model's own build, which accounts for programs; got a build "
             "against a Poplar SDK, which has profiles of runs alone. Set POPLAR_ENGINE_OPTIONS to "

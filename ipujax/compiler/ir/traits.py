@@ -31,6 +31,9 @@ class Traits:
     elementwise: bool = False  #: computes each element from those at the same place
     scalars: bool = False  #: elementwise; some operands may be scalars beside arrays
     view: bool = False  #: its result is another view of its first operand
+    permutes: bool = False  #: a view of all its elements, each of them once
+    reads_part: bool = False  #: reads a part of its first operand
+    in_host: bool = False  #: has a form for an operand in the host's memory
     update: bool = False  #: its result is its first operand, changed in some places
     loads: bool = False  #: brings a value from the host's memory
     moves: bool = False  #: passes elements on unchanged
@@ -43,6 +46,7 @@ class Traits:
     effect: bool = False  #: has effects other than its results
     unique: bool = False  #: two equal ops give different values
     no_double: bool = False  #: has no float64
+    integers64: bool = False  #: PopLibs has it for 64-bit integers
     sees_bits: bool = False  #: counts or moves the bits of its elements' width
 
     #: The neutral element; ops that have one commute.

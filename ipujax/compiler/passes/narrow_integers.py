@@ -25,7 +25,6 @@ Interval: TypeAlias = tuple[int, int]
 
 _WIDE = frozenset({"i64", "ui64"})
 _NARROW = np.iinfo(np.int32)
-_VIEWS = frozenset({"broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "concatenate"})
 _ARITHMETIC: dict[str, Callable[[Interval, Interval], list[int]]] = {
     "add": lambda a, b: [a[0] + b[0], a[1] + b[1]],
     "subtract": lambda a, b: [a[0] - b[1], a[1] - b[0]],
@@ -146,7 +145,7 @@ class _Narrower(Rewriter):
             return None
         if op.name in _ARITHMETIC:
             ends = _ARITHMETIC[op.name](*known)
-        elif op.name in _VIEWS or op.name == "select":
+        elif op.traits.view or op.name in ("concatenate", "select"):
             ends = [end for interval in known for end in interval]
         else:
             return None

@@ -203,8 +203,8 @@ class Builder:
         return f"remote {self._num_buffers}"
 
     def host_function(self, id_: str, taken: list[HostArray], given: list[HostArray]) -> str:
-        """The handle of one more call of a callback: Poplar wants another one for each place."""
-        handle = id_ if ipu.backend == "IPU Model" else f"{id_} #{len(self.host_calls)}"
+        """The handle of one more call of a callback: one for each place, where Poplar wants it."""
+        handle = id_ if ipu.capabilities.shared_callbacks else f"{id_} #{len(self.host_calls)}"
         self.host_calls.append((handle, id_, taken, given))
         return handle
 

@@ -11,7 +11,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
 from ipujax.compiler.rules.rounding_keys import Kind
 
-declare("call", moves=True, replicated="the compiler makes it after partitioning")
+declare("call", moves=True, integers64=True, replicated="the compiler makes it after partitioning")
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.registry import rule
 
-declare("iota", cheap=True)
+declare("iota", cheap=True, integers64=True)
 
 
 @rule("iota")

@@ -13,8 +13,15 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder, Variable
 from ipujax.compiler.rules.registry import rule
 
-declare("while", "if", control_flow=True, moves=True, complex="pairs")
-declare("case", control_flow=True, moves=True, complex="pairs", indices=lambda op: range(1))
+declare("while", "if", control_flow=True, moves=True, complex="pairs", integers64=True)
+declare(
+    "case",
+    control_flow=True,
+    moves=True,
+    complex="pairs",
+    integers64=True,
+    indices=lambda op: range(1),
+)
 declare("raise_if", effect=True, replicated="the compiler makes it after partitioning")
 declare("create_token", "after_all", unique=True, replicated="a token has no elements")
 

@@ -148,7 +148,7 @@ def _bitcast(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
 ELEMENTWISE: dict[str, Row] = {
     # Conversions.
     "bitcast": Row(_bitcast, exact=True),  # a bitcast_convert between types of one size
-    "convert": Row(_convert, exact=True),
+    "convert": Row(_convert, exact=True, integers64=True),
     "reduce_precision": Row(_reduce_precision),
     # One operand.
     "abs": Row(_call("Abs"), exact=True),

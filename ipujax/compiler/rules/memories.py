@@ -16,7 +16,8 @@ from ipujax.compiler.rules.registry import rule
 _MADE = "it is made after programs are divided"
 declare("to_host", moves=True, unique=True, complex="parts", replicated=_MADE)
 declare("to_device", loads=True, moves=True, unique=True, complex="parts", replicated=_MADE)
-declare("host_empty", "host_reshape", moves=True, unique=True, replicated=_MADE)
+declare("host_empty", moves=True, unique=True, replicated=_MADE)
+declare("host_reshape", moves=True, unique=True, reads_part=True, replicated=_MADE)
 declare("read_entry", loads=True, moves=True, unique=True, replicated=_MADE)
 declare("write_entry", moves=True, unique=True, update=True, replicated=_MADE)
 

@@ -22,7 +22,12 @@ from ipujax.compiler.rules.control_flow import (
 )
 from ipujax.compiler.rules.registry import rule
 
-declare("copy_to_ipu", moves=True, replicated="programs are divided before ops have IPUs")
+declare(
+    "copy_to_ipu",
+    moves=True,
+    integers64=True,
+    replicated="programs are divided before ops have IPUs",
+)
 declare("pipeline", control_flow=True, moves=True, replicated="a loop becomes one after division")
 
 

@@ -1,7 +1,7 @@
 """The built extension's modules, imported when the first program is lowered.
 
 So that the stages before lowering, and their tests, need no built extension. The names of classes
-are for annotations. `backend` is "IPU Model" or "Poplar SDK": what the extension was built against.
+are for annotations. `capabilities` says what differs between the builds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ipujax._poplar._poplar import backend as backend
+    from ipujax._poplar._poplar import capabilities as capabilities
     from ipujax._poplar._poplar import engine as engine
     from ipujax._poplar._poplar import gcl as gcl
     from ipujax._poplar._poplar import poplar as poplar
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ipujax._poplar._poplar.poplin import PlanningCache as PlanningCache
     from ipujax._poplar._poplar.popops.expr import Expr as Expr
 else:
-    _NAMES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl", "engine", "backend")
+    _LIBRARIES = ("poplar", "popops", "poplin", "popnn", "poprand", "popx", "gcl")
+    _NAMES = (*_LIBRARIES, "engine", "capabilities")
 
     def __getattr__(name: str) -> object:
         if name not in _NAMES:

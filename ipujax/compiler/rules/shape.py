@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ipujax.compiler.dtypes import DTYPES
 from ipujax.compiler.ir import Op, declare
@@ -11,11 +12,22 @@ from ipujax.compiler.rules.builder import Builder, broadcast_to
 from ipujax.compiler.rules.elementwise import poplar_type
 from ipujax.compiler.rules.registry import rule
 
-declare("broadcast_in_dim", "reshape", "transpose", view=True, moves=True, complex="parts")
-declare("reverse", along=("dimensions",), view=True, moves=True, complex="parts")
-declare("concatenate", along=("dimension",), moves=True, cheap=True, complex="parts")
+_VIEW: dict[str, Any] = {"view": True, "moves": True, "complex": "parts", "integers64": True}
+declare("broadcast_in_dim", in_host=True, **_VIEW)
+declare("reshape", "transpose", permutes=True, in_host=True, **_VIEW)
+declare("reverse", along=("dimensions",), **_VIEW)
+declare(
+    "concatenate", along=("dimension",), moves=True, cheap=True, complex="parts", integers64=True
+)
 declare("pad", moves=True, complex="parts")
-declare("optimization_barrier", partition="each", moves=True, unique=True, complex="pairs")
+declare(
+    "optimization_barrier",
+    partition="each",
+    moves=True,
+    unique=True,
+    complex="pairs",
+    integers64=True,
+)
 declare("bitcast_convert")
 
 

@@ -9,16 +9,20 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.registry import rule
 
-declare("slice", view=True, moves=True, complex="parts")
+declare("slice", view=True, moves=True, complex="parts", in_host=True, integers64=True)
 declare(
     "dynamic_slice",
     moves=True,
+    reads_part=True,
+    in_host=True,
+    integers64=True,
     complex="parts",
     indices=lambda op: range(1, len(op.operands)),
 )
 declare(
     "dynamic_update_slice",
     moves=True,
+    integers64=True,
     update=True,
     complex="parts",
     indices=lambda op: range(2, len(op.operands)),
