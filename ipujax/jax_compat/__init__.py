@@ -46,7 +46,9 @@ from ipujax.jax_compat.equations import as_traced as as_traced
 from ipujax.jax_compat.equations import bind as bind
 from ipujax.jax_compat.equations import evaluate as evaluate
 from ipujax.jax_compat.equations import frames_of as frames_of
+from ipujax.jax_compat.equations import holds as holds
 from ipujax.jax_compat.equations import inlined as inlined
+from ipujax.jax_compat.equations import inner_equations as inner_equations
 from ipujax.jax_compat.equations import inner_jaxprs as inner_jaxprs
 from ipujax.jax_compat.equations import is_literal as is_literal
 from ipujax.jax_compat.equations import is_ordered as is_ordered

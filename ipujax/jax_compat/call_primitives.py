@@ -175,9 +175,15 @@ def abstract(value: Any, of_slice: bool = False) -> Any:
     return core.mapped_aval(aval.shape[0], 0, aval) if of_slice else aval
 
 
-def zeros_of(aval: Any, dtype: Any) -> Any:
-    """Zeros of the shape, varying over the mapped axes over which values of `aval` may vary."""
-    return varying_over(jnp.zeros(aval.shape, dtype), aval.manual_axis_type.varying)
+def zeros_of(like: Any, dtype: Any = None) -> Any:
+    """Zeros of its shape, varying over the mapped axes over which it may vary.
+
+    Args:
+        like: an array, an abstract value, or a result of `jax.eval_shape`.
+        dtype: by default that of `like`.
+    """
+    zeros = jnp.zeros(like.shape, like.dtype if dtype is None else dtype)
+    return varying_over(zeros, varying_axes(like))
 
 
 def varying_over(value: Any, axes: Iterable[Any]) -> Any:

@@ -102,6 +102,17 @@ def inner_jaxprs(eqn: Any) -> Iterator[Any]:
     yield from core.jaxprs_in_params(eqn.params)
 
 
+def inner_equations(eqn: Any) -> Iterator[Any]:
+    """The equations of `inner_jaxprs`."""
+    for jaxpr in inner_jaxprs(eqn):
+        yield from jaxpr.eqns
+
+
+def holds(eqn: Any, predicate: Callable[[Any], bool]) -> bool:
+    """Whether it is true of the equation, or of one that it calls, however deep."""
+    return predicate(eqn) or any(holds(inner, predicate) for inner in inner_equations(eqn))
+
+
 def inlined(jaxpr: ClosedJaxpr, is_open: Callable[[Any], bool]) -> ClosedJaxpr:
     """The jaxpr with the equations of those called functions for which `is_open(equation)`."""
 

@@ -82,10 +82,10 @@ def gradient_accumulation(
             scale = num_micro_batches if reduction == "mean" else 1
             whole = jax.tree.map(lambda a: (a / scale).astype(a.dtype), accumulated)
             updates, new = inner.update(whole, state.inner, params, **extra)
-            return updates, jax.tree.map(zeros_varying_like, accumulated), new
+            return updates, jax.tree.map(jax_compat.zeros_of, accumulated), new
 
         def wait() -> tuple[Any, Any, Any]:
-            updates = jax.tree.map(zeros_varying_like, jax.eval_shape(act)[0])
+            updates = jax.tree.map(jax_compat.zeros_of, jax.eval_shape(act)[0])
             return updates, accumulated, state.inner
 
         last = state.micro_step + 1 >= num_micro_batches
@@ -143,10 +143,3 @@ def _accumulate(state: GradientAccumulationState, grads: Any, reduction: str) ->
         return total + (grad - total) / (state.micro_step + 1).astype(total.dtype)
 
     return jax.tree.map(add, state.accumulated, grads)
-
-
-def zeros_varying_like(like: Any) -> jax.Array:
-    """Zeros that vary over the same axes as `like`, as branches of a `cond` must."""
-    axes = tuple(jax_compat.varying_axes(like))
-    zeros = jnp.zeros(like.shape, like.dtype)
-    return lax.pcast(zeros, axes, to="varying") if axes else zeros

@@ -11,7 +11,6 @@ from jax import lax
 from ipujax import jax_compat
 from ipujax.api.replicate.collectives import cross_replica_mean
 from ipujax.api.replicate.replicas import AxisName, resolve_axis
-from ipujax.optim.gradient_accumulation import zeros_varying_like
 from ipujax.optim.hyperparameters import Declared, Hyperparameters, Values
 from ipujax.optim.moments import (
     compute_dtype,
@@ -81,7 +80,7 @@ def combined_sgd(
             return _act(whole, grads, params, h, has_decay)
 
         def wait() -> tuple[Any, CombinedSgdState]:
-            updates = jax.tree.map(zeros_varying_like, jax.eval_shape(act)[0])
+            updates = jax.tree.map(jax_compat.zeros_of, jax.eval_shape(act)[0])
             return updates, added._replace(micro_step=added.micro_step + 1)
 
         if num_micro_batches == 1:
@@ -149,7 +148,7 @@ def _act(
     if state.accumulated is not None:
         operands = (state.accumulated, state.velocity) + ((params,) if has_decay else ())
         directions = jax.tree.map(ahead, *operands)
-        sums = jax.tree.map(zeros_varying_like, state.accumulated)
+        sums = jax.tree.map(jax_compat.zeros_of, state.accumulated)
     rate = h["learning_rate"] / scaling
     updates = in_dtype_of(jax.tree.map(lambda d: -rate * d, directions), grads, params)
     velocity = jax.tree.map(lambda v: (h["momentum"] * wide(v)).astype(v.dtype), state.velocity)
@@ -157,7 +156,7 @@ def _act(
         share = gradient_share(h, state.count + 1)
         weights = optax.apply_updates(params, updates)
         velocity = jax.tree.map(lambda v, p: _decayed(v, p, h, share), velocity, weights)
-    step = zeros_varying_like(state.micro_step)
+    step = jax_compat.zeros_of(state.micro_step)
     return updates, CombinedSgdState(state.count + 1, step, velocity, sums, state.hyperparameters)
 
 

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jax.extend.core import ClosedJaxpr, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr
 
+from ipujax import jax_compat
 from ipujax.planner.operations import Listing, Operation, Value, list_operations
 from ipujax.planner.work import LAYERS, is_layer
 
@@ -91,7 +92,7 @@ def _name(operation: Operation) -> str:
     if "name" in eqn.params:
         return str(eqn.params["name"])
     if eqn.primitive.name not in LAYERS:
-        inner = [e for body in jaxprs_in_params(eqn.params) for e in body.eqns if is_layer(e)]
+        inner = list(filter(is_layer, jax_compat.inner_equations(eqn)))
         if len(inner) == 1 and "name" in inner[0].params:
             return str(inner[0].params["name"])
     return str(eqn.primitive.name)

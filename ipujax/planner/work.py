@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jax.extend.core import JaxprEqn, jaxprs_in_params
+from jax.extend.core import JaxprEqn
+
+from ipujax import jax_compat
 
 #: What makes an equation a layer rather than glue between layers.
 LAYERS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated", "gather"})
@@ -13,14 +15,12 @@ LAYERS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated",
 
 def is_layer(eqn: JaxprEqn) -> bool:
     """Whether it is, or holds, a contraction or a look-up."""
-    if eqn.primitive.name in LAYERS:
-        return True
-    return any(is_layer(inner) for body in jaxprs_in_params(eqn.params) for inner in body.eqns)
+    return jax_compat.holds(eqn, lambda inner: inner.primitive.name in LAYERS)
 
 
 def work_of(eqn: JaxprEqn) -> float:
     """In operations on elements; of a loop without a known number of iterations: of one."""
-    bodies = [sum(map(work_of, body.eqns)) for body in jaxprs_in_params(eqn.params)]
+    bodies = [sum(map(work_of, body.eqns)) for body in jax_compat.inner_jaxprs(eqn)]
     if bodies:
         return max(bodies) * int(eqn.params.get("length", 1))
     elements = float(sum(_size(variable.aval) for variable in eqn.outvars))

@@ -20,7 +20,7 @@ from ipujax.reporting.model import (
     bits,
 )
 
-#: In the order of cpp/engine/Image.hpp.
+#: In the order of cpp/model/engine/image/Image.hpp.
 NODE_KINDS = ("sequence", "step", "repeat", "while", "if", "switch", "error")
 
 

@@ -201,8 +201,4 @@ def _holds_derivative(eqn: Any) -> bool:
     """Whether it calls a function that computes a derivative, and is not part of one."""
     if _is_derivative(eqn):
         return False
-    return any(
-        _is_derivative(inner) or _holds_derivative(inner)
-        for called in jax_compat.inner_jaxprs(eqn)
-        for inner in getattr(called, "jaxpr", called).eqns
-    )
+    return jax_compat.holds(eqn, _is_derivative)

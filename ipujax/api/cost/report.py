@@ -16,7 +16,7 @@ from ipujax.api.cost.remedies import Remedies, search
 from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report
 
-#: Where the engine's bytes begin in what JAX serialises: cpp/engine/Image.cpp.
+#: Where the engine's bytes begin in what JAX serialises: cpp/model/engine/image/Image.cpp.
 _MAGIC = b"IPUJAXEX"
 #: Seconds in which changes of a program that does not fit are tried.
 SECONDS = 10.0

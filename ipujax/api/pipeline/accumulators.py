@@ -119,5 +119,5 @@ def stages_inside(eqn: Any) -> set[StageLabel]:
     if eqn.primitive.name == STAGE_CALL:
         label = eqn.params["label"]
         return set() if label.ipu is None else {label}
-    jaxprs = jax_compat.inner_jaxprs(eqn)
-    return {label for jaxpr in jaxprs for inner in jaxpr.eqns for label in stages_inside(inner)}
+    inside = map(stages_inside, jax_compat.inner_equations(eqn))
+    return set().union(*inside)

@@ -138,7 +138,7 @@ class _Walk:
 def _layers_in(eqn: Any, around: str = "jit()") -> Iterator[tuple[str, str]]:
     """The layers of the operations in an equation, and their lines, in order."""
     name = f"{around}/{jax_compat.name_of(eqn)}".rstrip("/")
-    inner = [found for jaxpr in jax_compat.inner_jaxprs(eqn) for found in jaxpr.eqns]
+    inner = list(jax_compat.inner_equations(eqn))
     called = eqn.params.get("name")
     if inner and called and eqn.primitive.name == "jit":
         name = f"{name}/jit({called})"

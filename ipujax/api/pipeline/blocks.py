@@ -255,7 +255,7 @@ def _attributes(eqn: Any, around: str | None = None) -> Iterator[str | None]:
     if eqn.primitive.name == STAGE_CALL and eqn.params["label"].is_assigned:
         yield own
         return
-    inner = [found for jaxpr in jax_compat.inner_jaxprs(eqn) for found in jaxpr.eqns]
+    inner = list(jax_compat.inner_equations(eqn))
     for found in inner:
         yield from _attributes(found, own)
     if not inner:

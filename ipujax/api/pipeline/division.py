@@ -239,10 +239,7 @@ def _follows(eqn: Any, known: set[Any]) -> list[bool]:
 
 
 def _has_product(eqn: Any) -> bool:
-    jaxprs = jax_compat.inner_jaxprs(eqn)
-    return eqn.primitive.name in _PRODUCTS or any(
-        _has_product(inner) for jaxpr in jaxprs for inner in jaxpr.eqns
-    )
+    return jax_compat.holds(eqn, lambda inner: inner.primitive.name in _PRODUCTS)
 
 
 def _place(label: StageLabel, num_stages: int) -> int:
