@@ -23,12 +23,12 @@ PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 SETUP := $(VENV)/.set-up
 CACHE := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-# Without it ccache passes over what uses a precompiled header.
+# Without it ccache does not cache sources that use a precompiled header.
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 PYTEST := $(PY) -m pytest
 CXX_FILES = $(shell git ls-files 'cpp/*.?pp' 'xla_plugin/*.?pp' 'tests/cpp/*.?pp' 'tests/sdk/*.?pp')
 
-# configure <folder> <more options>: the first time only; cmake itself notices later changes
+# configure <folder> <more options>: runs the first time only; cmake itself notices later changes
 define configure
 [ -f $(1)/build.ninja ] || $(CMAKE) -S . -B $(1) -G Ninja -DCMAKE_CXX_COMPILER=$(CXX) \
   -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja -DPython_EXECUTABLE=$(abspath $(PY)) $(CACHE) \

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints what this machine lacks to build ipujax, and the command that installs it; nothing if all is there.
+# Prints what this machine lacks to build ipujax, and the command that installs it. Prints nothing
+# if nothing is missing.
 # Usage: .ci/check_toolchain.sh [python] [c++ compiler]
 python=${1:-python3}
 compiler=${2:-c++}

@@ -1,9 +1,9 @@
 """Sets up a development environment from pyproject.toml; called by the Makefile.
 
 `requirements EXTRA...` prints the requirements for pip. `link` makes the running Python import
-ipujax from this source tree: a .pth file, and the metadata with the entry point by which JAX finds
-the plugin; and the command `ipujax`. An editable install with pip would do the same, but build the
-extension a second time.
+ipujax from this source tree: it writes a .pth file, the metadata with the entry point by which JAX
+finds the plugin, and the command `ipujax`. An editable install with pip would do the same, but
+build the extension a second time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes docs/poplar-api.md: every public name of the Poplar, PopLibs and GCL headers.
 
-The compiler preprocesses each header, so functions that macros make are found too; a small scanner
-then reads declarations. What exists but refuses to work is named in REFUSES with the reason.
+The compiler preprocesses each header, so functions that macros define are found too; a small
+scanner then reads declarations. REFUSES lists names that exist but do not work, with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOMS = (
     "pva",
 )
 
-#: Names that throw, or that do nothing, on the IPU Model: what happens, and why.
+#: Names that throw or do nothing on the IPU Model, with what happens and why.
 REFUSES = {
     "Device::getAttribute": "of all but the board variant throws: there is no driver to ask",
     "FloatingPointBehaviour": "exceptions are seen in what steps give, not inside of them",
@@ -83,7 +83,7 @@ REFUSES = {
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|::|\S')
 NAME = re.compile(r"[A-Za-z_]\w*$")
 NO_NAMES = {"operator", "requires", "if", "while", "for", "return", "static_assert", "noexcept"}
-#: Members for the library alone, which every class of a family has.
+#: Members that only the library uses and that every class of a family has.
 FOR_THE_LIBRARY = {"isClassOf"}
 
 
@@ -119,7 +119,7 @@ def declarations_of(header: str) -> str:
 
 
 def skip(tokens: list[str], at: int) -> int:
-    """The index behind the bracket that closes the one at `at`."""
+    """The index after the bracket that closes the one at `at`."""
     closing = {"{": "}", "(": ")"}[tokens[at]]
     depth = 0
     for i in range(at, len(tokens)):
@@ -143,7 +143,7 @@ def without_template(words: list[str]) -> list[str]:
 
 
 def name_of(words: list[str], scope: str) -> str | None:
-    """What a declaration that opens no scope declares; None for constructors and operators."""
+    """The name in a declaration that opens no scope; None for constructors and operators."""
     words = without_template(words)
     if not words or words[0] in ("friend", "extern") or "operator" in words or "~" in words:
         return None
@@ -166,7 +166,7 @@ class Scanner:
         self.tokens = TOKEN.findall(text)
         self.names: dict[str, None] = {}  # `Class`, `Class::member`, `function`, in order
         self.scopes: list[tuple[str, str, bool]] = []  # kind, name, members are public now
-        self.words: list[str] = []  # of the declaration that is being read
+        self.words: list[str] = []  # of the declaration being read
 
     def scan(self) -> list[str]:
         i = 0
@@ -196,7 +196,7 @@ class Scanner:
         return list(self.names)
 
     def opens_scope(self) -> bool:
-        """Whether what the brace opens has declarations of its own; names it if it has a name."""
+        """Whether the brace opens a scope with declarations of its own; adds its name, if any."""
         plain = without_template(self.words)
         head = plain[0] if plain else ""
         if head == "namespace":
@@ -232,7 +232,7 @@ class Scanner:
 
 
 def lines_of(path: str, names: list[str]) -> Iterator[str]:
-    """One line for what the header declares, and one for the members of each of its classes."""
+    """One line for the header's declarations, and one for the members of each of its classes."""
 
     def shown(name: str) -> str:
         return f"`{name.rpartition('::')[2]}`" + (f" ({REFUSES[name]})" if name in REFUSES else "")

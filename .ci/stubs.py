@@ -1,6 +1,6 @@
 """Writes the type stubs of the built extension: `stubs.py <folder>`, from its own signatures.
 
-pybind11-stubgen reads them; what is changed here are some of its habits, see
+pybind11-stubgen reads them; this script corrects some of its output, see
 docs/decisions/0021-stubs-are-generated.md.
 """
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 MODULE = "ipujax._poplar._poplar"
 CHANGES = (
-    # Integers are what has __index__: pybind11 takes no float for one.
+    # Integers must have __index__: pybind11 accepts no float as one.
     (r"typing\.SupportsInt \| typing\.SupportsIndex", "typing.SupportsIndex"),
     (r": ([\w.]+) = None", r": \1 | None = None"),
-    # The class program.Sequence is not typing's.
+    # This is the class program.Sequence, not typing's.
     (r"\(self: typing\.Sequence", "(self"),
-    # What every class has to take and to be.
+    # The signatures that every class must have.
     (r"def __eq__\(self, arg0: \w+\)", "def __eq__(self, arg0: object)"),
     (r"(__hash__: typing.ClassVar\[None\]) = None", r"\1  # type: ignore[assignment]"),
-    # Members of an enum are values; its __new__ is enum's own.
+    # Enum members are values; __new__ comes from enum itself.
     (r"^(    [A-Z][A-Z_0-9]*): typing\.ClassVar\[\w+\].*$", r"\1 = ..."),
     (r"^    @classmethod\n    def __new__\(cls, value\):(?:\n        | )\.\.\.\n", ""),
     # Modules under their own names.
@@ -29,7 +29,7 @@ CHANGES = (
 )
 
 
-#: What no stub has: a name of C++, or a type that pybind11 does not know.
+#: No stub may contain these: C++ names, or types that pybind11 does not know.
 LEFT = re.compile(r"::|arg0: \.\.\.|-> \.\.\.")
 
 

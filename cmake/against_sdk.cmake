@@ -1,14 +1,13 @@
-# What is built against a Poplar SDK, Graphcore's or the folder that cpp/model/cmake/sdk.cmake
-# makes: popx from
-# public names, the Python extension with the PJRT plugin, whose devices run programs by
-# poplar::Engine, and tests that need no model beside it.
+# Targets built against a Poplar SDK, either Graphcore's or the folder that
+# cpp/model/cmake/sdk.cmake makes: popx, which uses only public names; the Python extension with the
+# PJRT plugin, whose devices run programs with poplar::Engine; and tests that do not need the model.
 list(APPEND CMAKE_PREFIX_PATH ${IPUJAX_POPLAR_SDK})
 find_package(poplar REQUIRED)
 find_package(poplibs REQUIRED)
 find_package(gcl REQUIRED)
 
-# cpp/ has headers of the model with the SDK's names, so what may be seen of it is shown alone. The
-# table of elementwise operations is popx's, too.
+# cpp/ also has the model's headers, which have the SDK's names, so only these folders are visible.
+# popx shares the table of elementwise operations.
 set(shown ${CMAKE_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${shown}/backends ${shown}/engine/ops)
 foreach(folder popx runtime embedded bindings backends/poplar)
@@ -30,7 +29,7 @@ target_link_libraries(popx PUBLIC gcl popops poputil poplar PRIVATE ${CMAKE_DL_L
 precompile(popx)
 compile_together(popx EXCEPT "CustomOp")
 
-# What the extension runs programs with, and a test without JAX does.
+# The extension runs programs with this backend, and so does a test without JAX.
 file(GLOB backend_sources CONFIGURE_DEPENDS cpp/backends/poplar/*.cpp cpp/runtime/*.cpp
   cpp/model/support/*.cpp)
 add_library(ipujax_backend OBJECT ${backend_sources})
@@ -53,7 +52,7 @@ if(IPUJAX_BUILD_EXTENSION)
   precompile(_poplar)
   target_link_options(_poplar PRIVATE
     -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/extension.map)
-  # IPUJAX_EXTENSION names this folder to Python.
+  # IPUJAX_EXTENSION tells Python to use this folder.
   set_target_properties(_poplar PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/extension)
 endif()
 

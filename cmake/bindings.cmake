@@ -1,6 +1,6 @@
-# The bindings, objects of the extension. Their templates take most of the time that one takes to
-# compile, so four at a time are one source to the compiler: those four share a namespace's
-# anonymous names and the names that their files bring in by `using`.
+# The bindings, objects of the extension. Templates take most of their compile time, so the compiler
+# gets four files at a time as one source: those four share the names of anonymous namespaces and
+# the names that they bring in by `using`.
 #   add_bindings(<libraries they are compiled against> SOURCES <files>)
 function(add_bindings)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "" SOURCES)

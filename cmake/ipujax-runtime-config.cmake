@@ -1,4 +1,4 @@
-# find_package(ipujax-runtime): the target ipujax::ipujax_runtime, of the folder that this file is in.
+# find_package(ipujax-runtime) defines the target ipujax::ipujax_runtime for this file's folder.
 get_filename_component(_ipujax_runtime "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 if(NOT TARGET ipujax::ipujax_runtime)
   add_library(ipujax::ipujax_runtime SHARED IMPORTED)

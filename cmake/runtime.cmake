@@ -1,9 +1,9 @@
-# What runs programs that ipujax.precompile saved, without Python: libipujax_runtime.so, a C header
-# (docs/guides/deploying.md). The part of the IPU Model that runs programs is inside; what compiles
-# them is not.
+# Runs programs that ipujax.precompile saved, without Python: libipujax_runtime.so and a C header
+# (docs/guides/deploying.md). It contains the part of the IPU Model that runs programs, but not the
+# part that compiles them.
 #   cmake --build build/release --target ipujax_runtime
 #   cmake --install build/release --component runtime --prefix <folder>     (make runtime)
-# Wheels have it as ipujax/embedded, which ipujax.runtime.folder() names.
+# Wheels contain it as ipujax/embedded; ipujax.runtime.folder() returns that folder.
 if(IPUJAX_BUILD_WHEEL)
   set(runtime_folder ipujax/embedded/)
   set(runtime_install)

@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 
 def _homes() -> dict[str, str]:
-    """The module of each public name: of statements `from module import name as name`."""
+    """Maps each public name to its module, read from `from module import name as name`."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
     return {alias.name: str(each.module) for each in imports for alias in each.names}

@@ -27,12 +27,12 @@ class PjrtCode:
 
 
 class IpuError(Exception):
-    """Base of all errors of ipujax; `ipujax.Error` is another name of it.
+    """Base of all errors of ipujax; `ipujax.Error` is another name for it.
 
     Attributes:
         message: the text without its location.
         type: what kind of error it is, such as "recoverable_runtime_error" or "ConfigError".
-        location: the place that raised it, such as "ipu device" or "compile"; empty where unknown.
+        location: the place that raised it, such as "ipu device" or "compile"; empty if unknown.
         pjrt_code: the status that JAX users see.
 
     Example:
@@ -59,7 +59,7 @@ class IpuError(Exception):
 
     @staticmethod
     def from_exception(error: BaseException) -> IpuError:
-        """The error of ipujax that an exception stands for.
+        """Returns the ipujax error that an exception represents.
 
         JAX raises its own `jax.errors.JaxRuntimeError` with the text of the error that ended a
         compilation or a run; `ipujax.typed_errors` uses this to raise the error itself.
@@ -67,8 +67,8 @@ class IpuError(Exception):
         Args:
             error: any exception.
         Returns:
-            The error that the compiler raised, where it did in this process; a RecoverableError or
-            an UnrecoverableError where a device failed; an IpuError with the text for all others.
+            The error that the compiler raised, if it did so in this process; a RecoverableError or
+            an UnrecoverableError if a device failed; otherwise an IpuError with the text.
 
         Example:
             >>> text = "UNAVAILABLE: [ipu device] got an error (recoverable_runtime_error, " + (
@@ -98,12 +98,12 @@ _LOCATION = re.compile(r"\[([^\]]*)\] ")
 _DEVICE_ERROR = re.compile(
     r"\((recoverable_runtime_error|unrecoverable_runtime_error)(?:, recovery_action=(\w+))?\)"
 )
-#: Errors that JAX got as text, by text.
+#: Errors that JAX received only as text, by that text.
 _raised: OrderedDict[str, IpuError] = OrderedDict()
 
 
 def remember(error: IpuError) -> None:
-    """Keeps an error that the compiler raises, for `from_exception`; the latest ones stay."""
+    """Remembers an error of the compiler for `from_exception`; only the latest ones are kept."""
     _raised[str(error)] = error
     while len(_raised) > 32:
         _raised.popitem(last=False)
@@ -136,7 +136,7 @@ class UnrecoverableError(IpuError):
 
 
 class ExecutableError(IpuError, ValueError):
-    """A file is no saved program, is damaged, or does not fit where it is loaded."""
+    """A file is not a saved program, is damaged, or does not fit where it is loaded."""
 
     pjrt_code = PjrtCode.FAILED_PRECONDITION
 
@@ -146,7 +146,7 @@ class SessionError(IpuError):
 
 
 class SessionTimeoutError(SessionError, TimeoutError):
-    """A run of `ipujax.runtime` did not end within its time."""
+    """A run of `ipujax.runtime` timed out."""
 
 
 class ConfigError(IpuError, ValueError):
@@ -156,7 +156,7 @@ class ConfigError(IpuError, ValueError):
 
 
 class AttachError(IpuError):
-    """IPUs that a process wants are those of another one, or there are not as many."""
+    """The IPUs that a process needs are in use by another process, or there are too few."""
 
     pjrt_code = PjrtCode.RESOURCE_EXHAUSTED
 
@@ -205,13 +205,13 @@ class UnsupportedOpError(IpuError):
 
 
 class ConvertError(IpuError, ValueError):
-    """A program cannot be converted as asked, or its file or a setting is not what it must be."""
+    """A program cannot be converted as requested, or its file or a setting is invalid."""
 
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
 
 class PipelineError(IpuError, ValueError):
-    """A pipeline cannot be made of these stages and arguments."""
+    """A pipeline cannot be made from these stages and arguments."""
 
     pjrt_code = PjrtCode.INVALID_ARGUMENT
 
@@ -229,13 +229,13 @@ class NestingError(IpuError):
 
 
 class RankError(IpuError, ValueError):
-    """An array has more dimensions than IPUs take."""
+    """An array has more dimensions than IPUs support."""
 
     pjrt_code = PjrtCode.UNIMPLEMENTED
 
 
 def too_deep(got: str) -> NestingError:
-    """The error for a program that has `got`."""
+    """The error for a program that is nested too deeply, as `got` describes."""
     return NestingError(
         f"[compile] needs less deeply nested calls, loops and branches; got {got}. "
         "Replace the recursion that builds them with lax.scan or lax.fori_loop, or jit the parts "
@@ -267,7 +267,7 @@ class FitError(IpuError, AssertionError):
 
     Args:
         message: which limits, and what the program costs.
-        cost: the `ipujax.Cost` of the program; None where unknown.
+        cost: the `ipujax.Cost` of the program; None if unknown.
     """
 
     def __init__(self, message: str, cost: Any = None):
@@ -288,17 +288,17 @@ class CompileCancelledError(IpuError):
 
 
 class CallbackError(IpuError):
-    """A host callback is unknown, or returned something else than it promised."""
+    """A host callback is unknown, or returned something other than it declared."""
 
 
 class FeedError(IpuError, RuntimeError):
-    """A feed cannot be made of this data, or has none where it is asked for some."""
+    """A feed cannot be made from this data, or has no data when some is requested."""
 
     pjrt_code = PjrtCode.FAILED_PRECONDITION
 
 
 class ArrayFileError(IpuError, ValueError):
-    """A checkpoint or a file of inputs is damaged, or does not fit what it is loaded into."""
+    """A checkpoint or a file of inputs is damaged, or does not match what it is loaded into."""
 
 
 class ReplicationError(IpuError, ValueError):
@@ -318,11 +318,11 @@ class MismatchError(IpuError, AssertionError):
 
     Args:
         message: the whole report.
-        op: the first op that differs, such as "stablehlo.add"; empty where no single op does.
-        source: its line in the user's code, such as "train.py:31"; empty where unknown.
+        op: the first op that differs, such as "stablehlo.add"; empty if no single op does.
+        source: its line in the user's code, such as "train.py:31"; empty if unknown.
         values: the results by name: "ipu", "cpu", "interpreter".
-        max_error: the largest difference from the oracle; NaN where shapes differ.
-        reproducer: path of a file that reproduces the mismatch; empty where none was written.
+        max_error: the largest difference from the oracle; NaN if shapes differ.
+        reproducer: path of a file that reproduces the mismatch; empty if none was written.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The module that JAX loads through the entry point `jax_plugins` to register the platform "ipu".
 
-`initialize` never raises. Where the platform is not available (an untested jax series, no built
-extension) it logs one line that says why and what to do, and JAX works without it. JAX raises the
-error for a wrong environment variable where it would create the platform's devices.
+`initialize` never raises. If the platform is not available (an untested jax series, no built
+extension), it logs one line that says why and what to do, and JAX works without it. JAX raises the
+error for a wrong environment variable when it would create the platform's devices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logger_of("plugin")
 
 #: Set when the interpreter exits: a compilation that Ctrl-C abandoned stops at its next stage.
 _ending = threading.Event()
-#: In which JAX returns from its search for plugins.
+#: Time in which JAX returns from its search for plugins.
 _SECONDS_TO_GO_ON = 0.1
 
 
@@ -48,7 +48,7 @@ def initialize() -> None:
         return
     try:
         jax_compat.check_versions()
-        # The extension reads some of them when it is loaded.
+        # The extension reads some of these variables when it is loaded.
         check_process_variables(os.environ)
         with _interrupts_later():
             _register()
@@ -63,7 +63,7 @@ def initialize() -> None:
 
 @contextlib.contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C comes when JAX has gone on: what a plugin raises, it logs and forgets."""
+    """Delays Ctrl-C until JAX has moved on: JAX only logs what a plugin raises."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -115,7 +115,7 @@ def _register() -> None:
     jax_compat.compile_for_topologies()
     jax_compat.show_text_on_demand(_poplar.show_program_text)
     jax.monitoring.register_event_duration_secs_listener(_say_if_elsewhere)
-    with contextlib.suppress(ConfigError):  # raised where JAX makes its devices
+    with contextlib.suppress(ConfigError):  # raised when JAX makes its devices
         settings.apply_process_options(config.from_environment().process)
 
 
@@ -123,9 +123,9 @@ _said_elsewhere: set[str] = set()
 
 
 def _say_if_elsewhere(event: str, seconds: float, **_: object) -> None:
-    """Says once, at a compilation, that a library has chosen another platform for all work.
+    """Warns once, at a compilation, that a library has chosen another platform for all work.
 
-    A user's own choice, by the environment, is no news.
+    It says nothing if the user made that choice through the environment.
     """
     del seconds
     if event != "/jax/core/compile/backend_compile_duration" or "JAX_PLATFORM_NAME" in os.environ:
@@ -152,7 +152,7 @@ def _client_options() -> dict[str, Any]:
 
 
 def _options_key() -> str:
-    """All that compiled programs depend on besides the program, for JAX's cache key."""
+    """Everything that compiled programs depend on besides the program, for JAX's cache key."""
     from ipujax import __version__
 
     tree = config.from_environment()

@@ -1,4 +1,4 @@
-"""Types that several packages share: element types, choices of texts, options of a client."""
+"""Types that several packages share: element types, string choices, options of a client."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
 BY_NAME = {each.name: each for each in ELEMENT_TYPES}
 BY_STABLEHLO = {each.stablehlo: each for each in ELEMENT_TYPES}
 
-# What arguments with a fixed choice of texts may be, as type checkers and editors know it.
+# Arguments that accept one of a fixed set of strings, typed for type checkers and editors.
 
-#: Of gradients over micro-batches.
+#: How gradients are accumulated over micro-batches.
 Accumulation: TypeAlias = Literal["mean", "sum", "running_mean"]
-#: Of gradients or of losses over replicas.
+#: How gradients or losses are reduced over replicas.
 Reduction: TypeAlias = Literal["mean", "sum"]
 Activation: TypeAlias = Literal["sigmoid", "hard_sigmoid", "relu", "softmax", "tanh"]
 Partials: TypeAlias = Literal["float", "half"]
 SoftmaxKind: TypeAlias = Literal["plain", "stable", "scaled"]
 ScheduleName: TypeAlias = Literal["grouped", "interleaved", "sequential"]
 Priority: TypeAlias = Literal["cycles", "memory"]
-#: When a stage of a pipeline is computed again.
+#: When a pipeline stage is recomputed.
 Recomputation: TypeAlias = Literal["auto", "then", "interleaved"]
 OutfeedMode: TypeAlias = Literal["all", "last", "sum", "final"]
 Operator: TypeAlias = Literal[
@@ -83,12 +83,12 @@ EmbeddingUpdate: TypeAlias = Literal["add", "sorted", "combined"]
 LossReduction: TypeAlias = Literal["sum", "mean", "none"]
 Order: TypeAlias = Literal["descending", "ascending", "none"]
 Float8Format: TypeAlias = Literal["F143", "F152"]
-#: TensorFlow's names of the dimension that is cut, and PopTorch's.
+#: TensorFlow's and PopTorch's names of the dimension to split.
 SerializationDimension: TypeAlias = Literal[
     "a_columns", "a_rows_b_columns", "b_rows", "input_channels", "reducing_dim", "output_channels"
 ]
 CustomGradients: TypeAlias = Literal["separate", "joint"]
-#: In PopTorch's upper case, too.
+#: PopTorch's upper-case names are accepted, too.
 ResetAction: TypeAlias = Literal[
     "ipu_reset",
     "partition_reset",

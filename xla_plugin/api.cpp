@@ -47,7 +47,7 @@ PJRT_Api makeApi() {
 }  // namespace
 }  // namespace ipujax::plugin
 
-/// What jaxlib looks up in the shared object.
+/// jaxlib looks up this symbol in the shared object.
 extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
   static const PJRT_Api api = ipujax::plugin::makeApi();
   return &api;

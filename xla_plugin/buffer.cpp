@@ -82,9 +82,9 @@ void* Buffer::externalPointer() {
   return arranged_->data();
 }
 
-/// Fills the copy, now or when the elements are there.
+/// Fills the copy, now or once the buffer is ready.
 void Buffer::arrange() {
-  // Of the host, not of the device: it counts in no memory.
+  // The copy is on the host, not on the device, so it counts towards no memory's use.
   arranged_ = makeRef<Storage>(shape_->bytes, std::make_shared<MemoryUse>());
   storage_->hold();
   ready_->then([from = storage_, to = arranged_, shape = shape_](const FailurePtr& failure) {
@@ -150,8 +150,8 @@ void isDeleted(PJRT_Buffer_IsDeleted_Args& args) {
   args.is_deleted = object<Buffer>(args.buffer).isDeleted();
 }
 
-/// True, so that views need no copy, unless JAX guards transfers or they are checked: a view would
-/// escape both.
+/// True, so that views need no copy, unless JAX guards transfers or they are checked: views would
+/// bypass both.
 void isOnCpu(PJRT_Buffer_IsOnCpu_Args& args) {
   args.is_on_cpu = !transfer_guard::active() && !transfer_checks::isOn();
 }

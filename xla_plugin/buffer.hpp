@@ -11,8 +11,8 @@
 
 namespace ipujax::plugin {
 
-/// An array in a memory of a device. Owned by jaxlib; its memory is shared with what is in flight.
-/// A buffer whose ready event failed is poisoned: the failure flows to whatever uses it.
+/// An array in a memory of a device. Owned by jaxlib; launches and copies in flight share its
+/// memory. A buffer whose ready event failed is poisoned: the failure passes to all its users.
 class Buffer final : public PJRT_Buffer {
  public:
   Buffer(Memory& memory, std::shared_ptr<const Shape> shape, Ref<Storage> storage,
@@ -26,16 +26,16 @@ class Buffer final : public PJRT_Buffer {
   bool isDeleted() const { return deleted_.load(std::memory_order_acquire); }
 
   Ref<Storage> storage() const;  ///< throws once deleted
-  /// The same, held against being overwritten until `unhold`: for readers outside the queue.
+  /// The same, but not overwritten until `unhold`: for readers outside the queue.
   Ref<Storage> holdStorage() const;
-  /// Deletes the buffer and tells whether a program may take its memory over.
+  /// Deletes the buffer; returns whether a program may take over its memory.
   bool donate();
   void markDeleted();
 
-  /// External references: views in the host's hands that keep the memory even after deletion.
+  /// External references are views on the host that keep the memory even after deletion.
   void addExternalReference();
   void dropExternalReference();
-  /// To the elements in the order of the layout, once the buffer is ready.
+  /// Points to the elements in the order of the layout, once the buffer is ready.
   void* externalPointer();
 
   /// The launch that last took this buffer as an argument; guarded by the client's submit mutex.
@@ -48,9 +48,9 @@ class Buffer final : public PJRT_Buffer {
   Memory& memory_;
   const std::shared_ptr<const Shape> shape_;
   const Ref<Event> ready_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   Ref<Storage> storage_;
-  Ref<Storage> arranged_;  ///< a copy in the order of the layout, for who asks for a pointer
+  Ref<Storage> arranged_;  ///< a copy in the order of the layout, for externalPointer
   std::int64_t external_references_ = 0;
   std::atomic<bool> deleted_{false};
 };

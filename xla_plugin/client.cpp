@@ -38,7 +38,7 @@ Client::Client(PlatformConfig config)
 
 Client::~Client() {
   DeviceSet::remove(devices_);
-  // The last array may go while Python collects garbage, and a callback may want the GIL.
+  // Python's garbage collector may free the last array while a callback needs the GIL.
   bridge::withoutGil([this] { devices_->close(); });
 }
 
@@ -136,7 +136,7 @@ void compile(PJRT_Client_Compile_Args& args) {
   args.executable = release(LoadedExecutable::load(client, sealed, options));
 }
 
-/// Of an executable that was compiled for a topology.
+/// Loads an executable that was compiled for a topology.
 void load(PJRT_Client_Load_Args& args) {
   const auto& executable = object<Executable>(args.executable);
   args.loaded_executable =

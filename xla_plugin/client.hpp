@@ -10,8 +10,8 @@
 
 namespace ipujax::plugin {
 
-/// All devices of a process and what it knows of the others'. Owned by jaxlib; one at a time is
-/// usual, but a new one may be made before the last array of an old one is gone.
+/// All devices of this process, and what it knows of those of other processes. Owned by jaxlib.
+/// Usually there is one, but a new one may be made before the last array of an old one is gone.
 class Client final : public PJRT_Client {
  public:
   explicit Client(PlatformConfig config);

@@ -8,12 +8,12 @@ std::atomic<ClientViews::Drop> drop{[] {}};
 
 }  // namespace
 
-/// The array that is viewed keeps the client until this has returned.
+/// The viewed array keeps the client alive until this has returned.
 void ClientViews::add() {
   if (count_.fetch_add(1) == 0 && retired_.load()) keep.load()(*this);
 }
 
-/// Called in the middle of the view's end, which goes on to read the client.
+/// Called by the view's destructor, which still reads the client afterwards.
 void ClientViews::drop() {
   if (count_.fetch_sub(1) == 1 && retired_.load()) plugin::drop.load()();
 }

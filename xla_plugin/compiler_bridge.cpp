@@ -28,7 +28,7 @@ namespace {
 
 using namespace pybind11::literals;
 
-// What Python hands over, in the words of the stubs.
+// The types that Python passes, as they appear in the stubs.
 using PlatformOption = py::typing::Union<py::str, py::int_, py::float_, py::bool_>;
 using Platform = py::typing::Dict<py::str, PlatformOption>;
 using CompileFunction = py::typing::Callable<py::bytes(py::bytes, py::bytes, Platform)>;
@@ -36,11 +36,11 @@ using HostFunction = py::typing::Callable<py::typing::List<py::bytes>(py::ellips
 using Stats = py::typing::Dict<py::str, py::int_>;
 using MemoryStats = py::typing::Dict<py::str, Stats>;
 
-/// A client of JAX's as long as it exists, and kept alive while it is needed.
+/// A reference to a JAX client that keeps it alive while it is needed.
 struct KeptClient {
   std::shared_ptr<ClientViews> views;
   py::weakref client;
-  py::object alive;  ///< the same, or null
+  py::object alive;  ///< the client while it is needed, or null
 };
 
 /// Python objects that live as long as the process: they are never released, because jaxlib may
@@ -49,13 +49,13 @@ struct PythonState {
   py::object compile;
   py::object host_callback;
   std::vector<KeptClient> clients;
-  std::mutex mutex;  // guards what follows, which is read without the GIL
+  std::mutex mutex;  // guards the members below, which are read without the GIL
   std::vector<std::int64_t> stablehlo_version;
   int compiles_in_flight = 0;
   std::condition_variable compile_ended;
   std::atomic<int> program_text_requests{1};
-  /// Once the interpreter ends, only the thread that ends it may still be called back: any other
-  /// would be stopped by Python in the middle of our frames.
+  /// Once the interpreter is ending, only the thread that ends it may still call Python: any other
+  /// thread would be stopped in the middle of our frames.
   std::atomic<bool> ending{false};
   std::thread::id main_thread;  // set before `ending`
 };
@@ -65,7 +65,7 @@ PythonState& state() {
   return *instance;
 }
 
-/// Counts a compile from before it takes the GIL until after it gave it back.
+/// Counts a compile from before it takes the GIL until after it has released it.
 class CompileInFlight {
  public:
   CompileInFlight() {
@@ -101,8 +101,8 @@ PJRT_Error_Code codeOf(const py::error_already_set& error) {
   return PJRT_Error_Code_INTERNAL;
 }
 
-/// With the GIL held. An exception with `pjrt_code` speaks for itself; others get their type's
-/// name.
+/// Called with the GIL held. The message begins with the exception's type, unless the exception has
+/// a `pjrt_code`.
 FailurePtr failureOf(const py::error_already_set& error) noexcept {
   try {
     const auto message = textOf(error.value());
@@ -119,7 +119,7 @@ FailurePtr failureOf(const py::error_already_set& error) noexcept {
 }
 
 /// Runs `function` under the GIL and turns Python's exceptions into the plugin's. The exception
-/// object ends while the GIL is still held.
+/// object is destroyed while the GIL is still held.
 template <typename Function>
 auto withPython(Function function) {
   requireInterpreter();
@@ -207,15 +207,15 @@ class PythonHostCallbacks final : public runtime::HostCallbacks {
   bool takesManyThreads() const override { return !state().ending.load(); }
 };
 
-/// Before the interpreter goes away: lets compiles and programs that call into Python or print end,
-/// then ends all others. What runs after this runs in the thread that asks for it.
+/// Called before the interpreter ends: waits for compiles and for programs that call into Python or
+/// print, then ends all others. Programs launched later run in the caller's thread.
 void shutDown() {
   const py::gil_scoped_release no_gil;
   for (const auto& devices : DeviceSet::ofAllClients()) devices->drainEffects();
   state().main_thread = std::this_thread::get_id();
   state().ending.store(true);
   {
-    // A compile goes on where Ctrl-C made its caller leave.
+    // A compile goes on after Ctrl-C made its caller leave.
     std::unique_lock lock(state().mutex);
     state().compile_ended.wait(lock, [] { return state().compiles_in_flight == 0; });
   }
@@ -228,17 +228,18 @@ bool endInterrupted() {
   return is_left;
 }
 
-/// With the GIL held, and not while a view ends. A client goes once nothing else has it either.
+/// Called with the GIL held, never from a view's destructor. A client is destroyed once nothing
+/// else refers to it.
 void dropUnneededClients() {
   auto& clients = state().clients;
-  std::vector<py::object> dropped;  // released last: a client's end may call back in here
+  std::vector<py::object> dropped;  // released last: a client's destructor may call this
   for (auto& kept : clients) {
     if (!kept.views->isNeeded()) dropped.push_back(std::exchange(kept.alive, py::object()));
   }
   std::erase_if(clients, [](const KeptClient& kept) { return kept.client().is_none(); });
 }
 
-/// The Python object of the client whose views these are, as `keepNewClient` did at first.
+/// Keeps the client with these views alive again, as `keepNewClient` did at first.
 void keepClient(const ClientViews& views) {
   if (!Py_IsInitialized()) return;
   const py::gil_scoped_acquire gil;
@@ -247,8 +248,8 @@ void keepClient(const ClientViews& views) {
   }
 }
 
-/// Soon, on the main thread. Once the interpreter ends they stay: nothing tells when the last view
-/// is gone.
+/// Schedules the drop on the main thread. Once the interpreter is ending, clients stay: nothing
+/// tells when the last view is gone.
 void dropUnneededClientsLater() {
   if (!Py_IsInitialized() || state().ending.load()) return;
   const auto drop = [](void*) {
@@ -258,14 +259,14 @@ void dropUnneededClientsLater() {
   Py_AddPendingCall(drop, nullptr);
 }
 
-/// Of the client that was made last.
+/// Keeps the newest client alive.
 void keepNewClient(py::object client) {
   const auto sets = DeviceSet::ofAllClients();
   if (sets.empty()) return;
   state().clients.push_back({sets.back()->views, py::weakref(client), std::move(client)});
 }
 
-/// JAX lets go of all clients; those whose arrays are viewed stay.
+/// JAX releases all clients; those whose arrays are viewed stay.
 void retireClients() {
   for (const auto& kept : state().clients) kept.views->retire();
   dropUnneededClients();
@@ -300,7 +301,7 @@ MemoryStats memoryStatsOf(Device& device) {
   return kinds;
 }
 
-/// Whether no program waits in a queue of any client's devices or runs from one.
+/// Whether no program waits or runs in a queue of any client's devices.
 bool isIdle() {
   for (const auto& devices : DeviceSet::ofAllClients()) {
     for (auto* device : devices->local) {
@@ -310,7 +311,7 @@ bool isIdle() {
   return true;
 }
 
-/// Of each addressable device of the newest client.
+/// Describes each addressable device of the newest client.
 template <typename Item>
 py::typing::List<Item> ofEachDevice(Item (*describe)(Device&)) {
   py::typing::List<Item> all;
@@ -378,11 +379,11 @@ void bindPlugin(py::module_& module) {
         state().stablehlo_version = std::move(version);
       },
       "version"_a);
-  // Counted: each True is taken back by one False; it begins with one True.
+  // Calls are counted: each False takes back one True, and the count begins at one True.
   module.def(
       "show_program_text",
       [](bool show) { state().program_text_requests.fetch_add(show ? 1 : -1); }, "show"_a);
-  // Whether JAX guards transfers to the host: this thread (None: as the process), the process.
+  // Whether JAX guards transfers to the host, in this thread (None: as in the process) and overall.
   module.def(
       "guard_transfers",
       [](std::optional<bool> thread, bool process) {
@@ -390,7 +391,7 @@ void bindPlugin(py::module_& module) {
         transfer_guard::setForProcess(process);
       },
       "thread"_a, "process"_a);
-  // For each client that JAX makes, and when JAX lets go of all of them.
+  // Called for each client that JAX makes, and when JAX releases all of them.
   module.def("keep_client", keepNewClient, "client"_a);
   module.def("retire_clients", retireClients);
   module.def(

@@ -29,15 +29,15 @@ std::string compile(std::string_view code, std::string_view options, const Optio
 /// Calls the user's Python functions from inside a running program.
 runtime::HostCallbacks& hostCallbacks();
 
-/// Whether jaxlib gets the text of programs. It asks for every program it compiles, only to learn
-/// the layouts that it would assume anyhow, and parsing takes longer than our compilation.
+/// Whether jaxlib gets the text of programs. It asks for that of every program it compiles, only to
+/// learn layouts that it would assume anyway, and parsing takes longer than our compilation.
 bool showsProgramText();
 
-/// Runs `function` with the GIL released, if this thread holds it: to wait for a thread that may
-/// want it.
+/// Runs `function`, which waits for a thread that may need the GIL, with the GIL released if this
+/// thread holds it.
 void withoutGil(const std::function<void()>& function);
 
-/// The version of StableHLO that Python's dialect reads; empty until it was set.
+/// The version of StableHLO that Python's dialect reads; empty until it is set.
 std::vector<std::int64_t> stablehloVersion();
 
 }  // namespace bridge

@@ -77,8 +77,8 @@ void defaultMemory(PJRT_Device_DefaultMemory_Args& args) {
   args.memory = &object<Device>(args.device).defaultMemory();
 }
 
-/// Tile memory as the model sees it: arrays count with their bytes, the limit is all tiles'. JAX
-/// has no such question for other memories; `bridge` gives theirs.
+/// Tile memory as the model sees it: arrays count by their bytes, the limit is that of all tiles.
+/// JAX does not ask for other memories; memory_stats in the Python module reports them.
 void memoryStats(PJRT_Device_MemoryStats_Args& args) {
   const auto& memory = object<Device>(args.device).defaultMemory();
   const auto& use = *memory.use();

@@ -14,7 +14,7 @@
 
 namespace ipujax::plugin {
 
-/// What a device did so far; read by tests and the benchmark.
+/// Counts what a device has done so far; read by tests and the benchmark.
 struct DeviceCounters {
   std::atomic<std::int64_t> inline_runs{0};
   std::atomic<std::int64_t> queued_runs{0};
@@ -23,16 +23,16 @@ struct DeviceCounters {
   std::atomic<std::int64_t> donated_copied{0};
 };
 
-/// A program that runs on the threads of its devices, which share this.
+/// A program that runs. The threads of its devices share this object.
 struct Run {
   const std::shared_ptr<runtime::Session> session;
-  const std::uint64_t interrupts;  ///< that were counted when it was launched
+  const std::uint64_t interrupts;  ///< their count when it was launched
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   std::atomic<bool> was_interrupted{false};
 };
 
-/// What running programs on a device needs. Launches share it, so that a program in flight when
-/// its client goes away ends well.
+/// The state for running programs on a device. Launches share it, so that a program in flight ends
+/// well if its client goes away.
 struct DeviceRuntime {
   DeviceRuntime(std::shared_ptr<runtime::DeviceState> the_state, Connection the_connection)
       : state(std::move(the_state)), connection(the_connection) {}
@@ -40,11 +40,11 @@ struct DeviceRuntime {
   const std::shared_ptr<runtime::DeviceState> state;  ///< null on devices of other processes
   const Connection connection;
   DeviceCounters counters;
-  std::atomic<int> queued_with_effects{0};  ///< programs that call back or print, and wait or run
+  std::atomic<int> queued_with_effects{0};  ///< waiting or running programs that call back or print
   std::mutex run_mutex;          ///< held while a program runs here: programs share the state
   std::mutex running_mutex;      ///< guards running
   std::shared_ptr<Run> running;  ///< to be cancelled at close or by Ctrl-C
-  std::atomic<std::uint64_t> interrupts_obeyed{0};  ///< launches that precede one of these fail
+  std::atomic<std::uint64_t> interrupts_obeyed{0};  ///< launches before this count fail
 };
 
 /// A group of IPUs that runs one program at a time. Owned by its client.
@@ -67,8 +67,8 @@ class Device final : public PJRT_Device {
   WorkQueue& transfers() { return transfers_; }  ///< large copies to the host
   /// Cancels what runs, fails what waits, ends the thread. Later launches run in the caller.
   void close();
-  /// Cancels what was launched before the last Ctrl-C from the first program on that takes longer
-  /// than `interrupts::kGrace`. False once nothing that was runs or waits.
+  /// Cancels programs launched before the last Ctrl-C, starting with the first that takes longer
+  /// than `interrupts::kGrace`. False once no such program runs or waits.
   bool endInterrupted();
 
  private:

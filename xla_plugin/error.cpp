@@ -34,7 +34,7 @@ void messageEntry(PJRT_Error_Message_Args* args) {
   message(args->error, &args->message, &args->message_size);
 }
 
-// The two below must not fail: an error about an error never ends.
+// These two must not fail: errors about errors would never end.
 PJRT_Error* getCodeEntry(PJRT_Error_GetCode_Args* args) {
   args->code = getCode(args->error);
   return nullptr;

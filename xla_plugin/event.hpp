@@ -11,7 +11,7 @@ namespace ipujax::plugin {
 
 /// Something that becomes ready once, with success or a failure. Shared by counting, also across
 /// the C ABI: each PJRT_Event* given out is one reference, taken back by PJRT_Event_Destroy.
-/// Any thread may set it, wait for it or ask it; callbacks run with no lock of the plugin held.
+/// Any thread may set it, wait for it or query it; callbacks run with no lock of the plugin held.
 class Event final : public PJRT_Event, public Counted {
  public:
   using Callback = std::function<void(const FailurePtr&)>;

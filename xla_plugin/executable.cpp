@@ -14,10 +14,10 @@
 namespace ipujax::plugin {
 namespace {
 
-// Answers about costs that threads may still be reading.
+// Number of cost tables kept, because threads may still be reading old ones.
 constexpr std::size_t kCostsKept = 16;
 
-/// Of those in one memory.
+/// Total size of the tensors in one memory.
 std::int64_t bytesIn(runtime::MemoryKind memory, const std::vector<runtime::TensorSpec>& tensors) {
   std::int64_t bytes = 0;
   for (const auto& tensor : tensors)
@@ -139,7 +139,7 @@ void getCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
   args.properties = costs.data();
 }
 
-/// Device figures are of tile memory, host figures of streaming memory.
+/// Device figures are for tile memory, host figures for streaming memory.
 void getCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   const auto& program = object<Executable>(args.executable).compiled();
   const auto& signature = program.signature();
@@ -196,9 +196,9 @@ void parameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
 }
 
 /// Called twice: for the size, then with room for the code.
-/// jaxlib asks for it with every program, for the layouts of its results. For one device it can do
-/// without; of several devices it takes what it did not get for a layout, and dies when it saves
-/// the executable. The interface says as much, and takes no time to read.
+/// jaxlib asks for the code of every program, to learn the layouts of its results. For one device
+/// it can do without; for several, it mistakes a missing answer for a layout and crashes when it
+/// saves the executable. The program's interface says the same and parses in no time.
 void optimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   const auto& program = object<Executable>(args.executable).compiled();
   const auto& text = bridge::showsProgramText() ? program.text() : program.signature().interface;

@@ -25,7 +25,7 @@ class Program {
   const runtime::Program& compiled() const { return *compiled_; }
   const runtime::Signature& signature() const { return compiled_->signature(); }
   const std::vector<std::shared_ptr<const Shape>>& outputs() const { return outputs_; }
-  /// What results that take over no argument add to each memory, by kind.
+  /// Bytes that results which take over no argument add to each memory, by kind.
   const std::array<std::size_t, kNumMemories>& newBytes() const { return new_bytes_; }
 
  private:
@@ -34,8 +34,8 @@ class Program {
   std::array<std::size_t, kNumMemories> new_bytes_{};
 };
 
-/// Serialised shardings of all inputs, or all outputs, of a program; none where they are not known,
-/// as for one device. "The same on all devices" is an empty text.
+/// Serialised shardings of all inputs, or all outputs, of a program; empty if they are unknown, as
+/// for one device. An empty text means "the same on all devices".
 struct ShardingTexts {
   ShardingTexts(const std::vector<runtime::TensorSpec>& specs, bool known);
   std::vector<const char*> texts;  ///< into the program
@@ -60,13 +60,13 @@ class Executable final : public PJRT_Executable {
   const runtime::Program& compiled() const { return program_->compiled(); }
   const DeviceAssignment& assignment() const { return assignment_; }
   const std::string& target() const { return target_; }  ///< PlatformConfig's, of the devices
-  const NamedValues& costs();  ///< with what runs have counted by now; valid until it is gone
+  const NamedValues& costs();                            ///< with the counts of all runs so far
   const ShardingTexts& parameterShardings() const { return parameter_shardings_; }
   const ShardingTexts& outputShardings() const { return output_shardings_; }
   const MemoryKindNames& parameterMemories() const { return parameter_memories_; }
   const MemoryKindNames& outputMemories() const { return output_memories_; }
 
-  // Arrays that entries point into, one element per parameter or output.
+  // Results of API entries point into these arrays, one element per parameter or output.
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layouts;
   std::vector<PJRT_Layouts_MemoryLayout*> output_layouts;
   std::vector<PJRT_Buffer_Type> output_types;
@@ -78,7 +78,7 @@ class Executable final : public PJRT_Executable {
   DeviceAssignment assignment_;
   const std::string target_;
   std::mutex costs_mutex_;
-  std::list<NamedValues> costs_;  // the last one is the newest; JAX may still read those before
+  std::list<NamedValues> costs_;  // the newest is last; JAX may still read older ones
   ShardingTexts parameter_shardings_;
   ShardingTexts output_shardings_;
   MemoryKindNames parameter_memories_;

@@ -47,7 +47,7 @@ struct Guard<Function> {
 };
 
 /// Wraps `void f(X_Args&)` as the table's `PJRT_Error* (X_Args*)`: the only place where exceptions
-/// meet the C ABI, and where the caller's floating-point environment is left behind.
+/// meet the C ABI and where the caller's floating-point environment is replaced by ours.
 template <auto Function>
 inline constexpr auto guarded = &Guard<Function>::call;
 

@@ -17,7 +17,7 @@
 namespace ipujax::plugin {
 namespace {
 
-/// Up to this a copy to the host is made at once, although the caller holds the GIL.
+/// Copies to the host up to this size are made at once, although the caller holds the GIL.
 constexpr std::size_t kInlineCopyBytes = std::size_t{1} << 20;
 
 using Strides = std::vector<std::int64_t>;
@@ -70,7 +70,7 @@ Memory& targetOf(PJRT_Memory* memory, PJRT_Device* device) {
 }
 
 /// Copies inside the call, whatever the semantics allow: jaxlib passes the same ones for
-/// `jnp.array`, which is a copy, as for arguments, and the user may change the array right after.
+/// `jnp.array`, which copies, as for arguments, and the user may change the array right after.
 void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
   auto& memory = targetOf(args.memory, args.device);
   const auto shape = std::make_shared<const Shape>(
@@ -97,7 +97,7 @@ void fromHost(PJRT_Client_BufferFromHostBuffer_Args& args) {
   args.done_with_host_buffer = event::give(Event::ready());
 }
 
-/// One array on its way to the host. Holds the source against being overwritten meanwhile.
+/// One array on its way to the host. Keeps the source from being overwritten meanwhile.
 class HostCopy final : public Task {
  public:
   HostCopy(const Buffer& buffer, std::byte* to, Strides to_strides, Ref<Event> done)
@@ -157,7 +157,7 @@ class HostCopy final : public Task {
   const Ref<Event> done_;
 };
 
-/// Entered with the GIL held: waits for nothing.
+/// Called with the GIL held, so it never waits.
 void toHost(PJRT_Buffer_ToHostBuffer_Args& args) {
   const auto& source = object<Buffer>(args.src);
   const auto& shape = source.shape();
@@ -183,7 +183,7 @@ void toHost(PJRT_Buffer_ToHostBuffer_Args& args) {
   args.event = event::give(std::move(done));
 }
 
-/// A new buffer on `target` with the contents of `source`, now or when they are there.
+/// Makes a buffer on `target` with the contents of `source`, now or once `source` is ready.
 PJRT_Buffer* copyTo(const Buffer& source, Memory& target) {
   const auto bytes = source.shape().bytes;
   target.requireRoom(bytes);

@@ -3,8 +3,8 @@
 
 namespace ipujax::plugin::host_transfer {
 
-/// Arrays on their way in, out and between devices: BufferFromHostBuffer, ToHostBuffer,
-/// CopyToMemory and CopyToDevice.
+/// Transfers to, from and between devices: BufferFromHostBuffer, ToHostBuffer, CopyToMemory and
+/// CopyToDevice.
 void bind(PJRT_Api& api);
 
 }  // namespace ipujax::plugin::host_transfer

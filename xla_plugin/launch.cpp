@@ -19,7 +19,8 @@
 namespace ipujax::plugin {
 namespace {
 
-/// Where devices run one program at a time these fail instead, after longer than callbacks take.
+/// If devices run one program at a time, programs cannot overtake: they fail after this time, which
+/// is longer than callbacks take.
 std::chrono::seconds patienceOfOneProgram() {
   static const std::chrono::seconds seconds = [] {
     const char* given = std::getenv("IPUJAX_CALLBACK_TIMEOUT");
@@ -36,13 +37,13 @@ std::chrono::seconds patienceOfOneProgram() {
                       ". Call it with arrays like those it was compiled for.");
 }
 
-/// Whether somebody notices that it ran though nobody asks for its results.
+/// Whether a run has visible effects even if nobody asks for its results.
 bool hasEffects(const runtime::Signature& signature) {
   return signature.has_host_callbacks || signature.prints;
 }
 
-/// The run mutexes of all devices of a program, by ascending address: two programs that both need
-/// some of them never wait for each other.
+/// Locks the run mutexes of all devices of a program by ascending address, so that two programs
+/// that share devices never deadlock.
 class RunLocks {
  public:
   explicit RunLocks(std::vector<std::shared_ptr<DeviceRuntime>> runtimes) {
@@ -60,7 +61,7 @@ FailurePtr interrupted(const runtime::Signature& signature) {
                                                     "(Ctrl-C). Run it again.");
 }
 
-/// Says which session runs on the devices while it lives.
+/// Records which session runs on the devices while this object lives.
 class Running {
  public:
   Running(const Placement& placement, std::uint64_t interrupts)
@@ -88,7 +89,7 @@ class Running {
   const std::shared_ptr<Run> run_;
 };
 
-/// The host as one launch calls it. Who waits for the results hears of the first failure at once.
+/// The host callbacks of one launch. The first failure reaches the results at once.
 class LaunchCallbacks final : public runtime::HostCallbacks {
  public:
   LaunchCallbacks(const Placement& placement, Ref<Event> done)
@@ -248,8 +249,8 @@ void Launch::setDone(Ref<Event> done) {
   if (signature.has_host_callbacks) holdArguments();
 }
 
-/// So that a program which is queued behind, and may overtake, copies a donated one of them. What
-/// this program updates in place is an argument of programs that wait for it alone.
+/// A later program that overtakes this one then copies a donated argument instead of updating it in
+/// place. Only programs that wait for this one use the arrays that it updates in place.
 void Launch::holdArguments() {
   for (const auto& storage : inputs_) {
     if (contains(outputs_, storage)) continue;
@@ -267,7 +268,7 @@ FailurePtr Launch::awaitInputs() const {
   return nullptr;
 }
 
-/// Where no IPU is attached: an error, or zeros.
+/// Without an attached IPU: fails, or makes all results zeros.
 FailurePtr Launch::runDetached(Connection connection) const noexcept {
   if (connection == Connection::kNever) {
     return makeFailure(PJRT_Error_Code_FAILED_PRECONDITION,
@@ -324,7 +325,7 @@ FailurePtr Launch::runSession(runtime::Session& session) noexcept {
   }
 }
 
-/// Of what the host put on the devices and no program has taken yet.
+/// Checks arguments that the host put on the devices and no program has taken yet.
 FailurePtr Launch::checkArrivals() const noexcept {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i]->takeArrival() || inputs_[i]->isIntact()) continue;
@@ -339,7 +340,7 @@ FailurePtr Launch::checkArrivals() const noexcept {
   return nullptr;
 }
 
-/// An array that is updated in place has one number as argument and another as result.
+/// An array updated in place has one number as an argument and another as a result.
 void Launch::numberContents(std::vector<std::uint64_t>& given,
                             std::vector<std::uint64_t>& made) const {
   for (const auto& storage : inputs_) given.push_back(storage->contents());
@@ -379,8 +380,8 @@ FailurePtr Launch::runNested() noexcept {
   }
 }
 
-/// Where a device runs one program at a time: on devices that no program holds. It waits for none,
-/// so two callbacks never wait for each other. Called while openNested's error is handled.
+/// For devices that run one program at a time: runs if no program holds them. It waits for no
+/// device, so two callbacks never wait for each other. Called while openNested's error is handled.
 FailurePtr Launch::runElsewhere() {
   const auto locks = placement_->tryLockOthers();
   if (locks.empty()) return currentFailure();
@@ -429,7 +430,7 @@ void Launch::runAside() noexcept {
 
 void Launch::fail(const FailurePtr& failure) noexcept { finish(failure); }
 
-/// Lets go of the arguments first: who waits for the results sees their memory freed.
+/// Frees the arguments first, so that code that waits for the results sees their memory freed.
 void Launch::finish(const FailurePtr& failure) noexcept {
   for (const auto& storage : held_) storage->unhold();
   held_.clear();

@@ -19,13 +19,13 @@ class Launch final : public Task {
 
   /// Checks and takes the arguments of the next replica; throws before anything was donated.
   void take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number);
-  /// Throws where the memories of a replica's device cannot hold its results.
+  /// Throws if the memories of a replica's device cannot hold its results.
   void requireRoom(std::size_t replica) const;
-  /// Throws where an array that would be donated is another argument of the replica too.
+  /// Throws if an array that would be donated is also another argument of the replica.
   void requireSingleUse(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                         std::span<const std::int64_t> non_donatable) const;
-  /// Deletes a replica's donated arguments and finds each output its memory. `in_place` may be
-  /// false for a run that overtakes what is queued.
+  /// Deletes a replica's donated arguments and finds memory for each output. `in_place` is false
+  /// for a run that overtakes queued ones.
   void bindOutputs(std::size_t replica, std::span<PJRT_Buffer* const> arguments,
                    std::span<const std::int64_t> non_donatable, bool in_place);
   bool inputsReady() const { return waits_.empty(); }  ///< when they were taken
@@ -36,7 +36,7 @@ class Launch final : public Task {
 
   void run() noexcept override;
   void fail(const FailurePtr& failure) noexcept override;
-  /// Overtakes a program whose callback may wait for it, where its arguments are ready.
+  /// A launch whose arguments are ready may overtake a program whose callback may wait for it.
   bool mayOvertake() const override;
   std::chrono::milliseconds patience() const override;
   void runAside() noexcept override;
@@ -46,8 +46,8 @@ class Launch final : public Task {
   FailurePtr runNested() noexcept;
 
  private:
-  /// Until the program has run, so that none which overtakes it while it waits for the host writes
-  /// to its arguments.
+  /// Holds the arguments until the program has run, so that programs that overtake it while it
+  /// waits for the host do not write to them.
   void holdArguments();
   void takeOne(std::size_t replica, std::span<PJRT_Buffer* const> arguments, std::size_t index,
                std::uint64_t number);
@@ -65,10 +65,10 @@ class Launch final : public Task {
   runtime::RunSeed seed_;              // by order of calls, not of runs
   std::vector<Ref<Storage>> inputs_;   // replica by replica
   std::vector<Ref<Storage>> outputs_;  // replica by replica
-  std::vector<Ref<Storage>> held_;     // of inputs_
+  std::vector<Ref<Storage>> held_;     // some of inputs_
   std::vector<Ref<Event>> waits_;      // inputs that were not ready
-  std::vector<bool> given_twice_;      // inputs that came more than once; empty if none did
-  FailurePtr poison_;                  // of an input that had failed
+  std::vector<bool> given_twice_;      // inputs passed more than once; empty if there are none
+  FailurePtr poison_;                  // the failure of an input
   Ref<Event> done_;
 };
 

@@ -21,7 +21,7 @@ struct MemoryLayout final : PJRT_Layouts_MemoryLayout {
   std::string text;
 };
 
-/// Layouts are shared and stay.
+/// Layouts are shared and never destroyed.
 void destroy(PJRT_Layouts_MemoryLayout_Destroy_Args& /*args*/) {}
 
 void serialize(PJRT_Layouts_MemoryLayout_Serialize_Args& args) {

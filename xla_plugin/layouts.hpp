@@ -7,10 +7,10 @@
 
 namespace ipujax::plugin::layouts {
 
-/// A layout. Valid as long as the process; thread-safe.
+/// Returns a layout that stays valid as long as the process. Thread-safe.
 PJRT_Layouts_MemoryLayout* of(const std::vector<std::int64_t>& minor_to_major);
 
-/// The row-major layout of arrays of a rank, which they have where nobody asks for another.
+/// The row-major layout of arrays of this rank, which is their default.
 PJRT_Layouts_MemoryLayout* ofRank(std::size_t rank);
 
 /// The Layouts extension, to be chained into the API: what jaxlib shows as the layouts of arrays

@@ -13,7 +13,7 @@ namespace ipujax::plugin {
 namespace {
 
 /// A device's queue takes this many launches; then the caller waits, so that a loop without a
-/// barrier does not allocate results without end.
+/// barrier does not allocate results without limit.
 constexpr std::size_t kMaxQueuedLaunches = 32;
 
 std::span<const std::int64_t> nonDonatable(const PJRT_ExecuteOptions* options) {
@@ -102,7 +102,7 @@ void LoadedExecutable::giveResults(const Launch& launch, const Ref<Event>& done,
   }
 }
 
-/// jaxlib owns nothing of a call that fails.
+/// Frees the results of a failed call, which jaxlib does not own.
 void LoadedExecutable::takeResultsBack(PJRT_LoadedExecutable_Execute_Args& args) const {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     for (std::size_t i = 0; i < program_->outputs().size(); ++i)
@@ -111,8 +111,8 @@ void LoadedExecutable::takeResultsBack(PJRT_LoadedExecutable_Execute_Args& args)
   }
 }
 
-/// Every device's queue gets a launch under one lock, so that two programs over the same devices
-/// come in the same order everywhere.
+/// Pushes the launch to every device's queue under one lock, so that programs on the same devices
+/// have the same order everywhere.
 void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   if (isDeleted()) {
     failInvalidArgument("[ipu execute] needs a loaded executable; got a deleted one.");
@@ -124,7 +124,7 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
                         " devices; got them for " + std::to_string(args.num_devices) + ".");
   }
   const bool nested = WorkQueue::onWorkerThread();
-  Launch launch(placement_);  // of before an interrupt that comes while this waits
+  Launch launch(placement_);  // made first: an interrupt during the wait cancels it
   for (auto* device : placement.devices) device->queue().waitUntilAtMost(kMaxQueuedLaunches);
 
   std::unique_lock submit(client_.submitMutex());

@@ -14,8 +14,7 @@ namespace ipujax::plugin {
 /// A program on its devices. Owned by jaxlib; launches in flight may outlive it.
 class LoadedExecutable final : public PJRT_LoadedExecutable {
  public:
-  /// `made_for` is the target of the devices that the program was compiled for; empty where that
-  /// is not known.
+  /// `made_for` is the target of the devices that the program was compiled for; empty if unknown.
   LoadedExecutable(Client& client, std::shared_ptr<const Program> program,
                    DeviceAssignment assignment, const std::string& made_for);
   static std::unique_ptr<LoadedExecutable> load(Client& client, std::string_view sealed,

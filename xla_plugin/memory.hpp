@@ -13,7 +13,7 @@ namespace ipujax::plugin {
 class Device;
 
 /// A memory of a device; each device has one of every runtime::MemoryKind. The model keeps the
-/// arrays of both on the host, and counts them apart.
+/// arrays of both on the host, and counts them separately.
 class Memory final : public PJRT_Memory {
  public:
   Memory(Device& device, runtime::MemoryKind kind, std::int64_t bytes_limit);
@@ -30,11 +30,11 @@ class Memory final : public PJRT_Memory {
 
   std::int64_t bytesLimit() const { return bytes_limit_; }
   const std::shared_ptr<MemoryUse>& use() const { return use_; }
-  /// Throws RESOURCE_EXHAUSTED unless so many more bytes fit. Tile memory is the compiler's to
-  /// judge: programs that do not fit run where users want them to.
+  /// Throws RESOURCE_EXHAUSTED unless this many more bytes fit. Tile memory always passes, because
+  /// the compiler checks it and runs programs that do not fit if users want that.
   void requireRoom(std::size_t bytes) const;
 
-  /// jaxlib keeps an object of its own beside each memory.
+  /// jaxlib attaches an object of its own to each memory.
   void* userData(const void* key) const;
   void setUserData(const void* key, void* data, void (*destroy)(void*));
 

@@ -16,7 +16,7 @@ struct MemoryDescription final : PJRT_MemoryDescription {
 
 const MemoryDescription kDevice(runtime::MemoryKind::kDevice);
 const MemoryDescription kPinnedHost(runtime::MemoryKind::kPinnedHost);
-/// Of every device: all have one memory of each kind, the default first.
+/// The same for every device: all have one memory of each kind, the default first.
 const std::array<const PJRT_MemoryDescription*, runtime::kMemoryKindNames.size()> kAll{
     &kDevice, &kPinnedHost};
 

@@ -10,12 +10,12 @@
 namespace ipujax::plugin {
 
 using OptionValue = std::variant<std::string, std::int64_t, std::vector<std::int64_t>, float, bool>;
-/// Named values that came from, or go to, JAX. Order: the alternatives are PJRT_NamedValue_Type's.
+/// Named values from or for JAX. The alternatives are in the order of PJRT_NamedValue_Type.
 using Options = std::map<std::string, OptionValue, std::less<>>;
 
 Options readNamedValues(const PJRT_NamedValue* values, std::size_t count);
 
-/// An array of PJRT_NamedValue with what it points to. Neither copied nor moved once filled.
+/// An array of PJRT_NamedValue with the data it points to. Neither copied nor moved once filled.
 class NamedValues {
  public:
   explicit NamedValues(Options options);

@@ -9,17 +9,17 @@
 namespace ipujax::plugin {
 namespace {
 
-/// A hand-over to the device's thread costs a few microseconds; up to some tens of them the caller
-/// is served sooner by running the program itself.
+/// Handing a program to the device's thread costs a few microseconds. A program of up to some tens
+/// of microseconds ends sooner if the caller runs it.
 constexpr float kShortMicroseconds = 100;
 
-/// Callers wait for host callbacks of programs that take no longer: printing does, a training step
-/// with I/O takes more.
+/// Callers wait for host callbacks of programs that take no longer than this: printing takes less,
+/// a training step with I/O takes more.
 constexpr float kShortCallbackMicroseconds = 5000;
 
-/// A caller looks whether its program is done after this time, so that it is late by less than a
-/// callback takes. On a busy machine looks are further apart, and callbacks as slow: a look counts
-/// for no more than `kLongestLook`. After `kStopped` the process was not running at all.
+/// A caller checks at this interval whether its program is done, so that it is late by less than a
+/// callback takes. On a busy machine checks are further apart and callbacks as slow, so an interval
+/// counts for at most `kLongestLook`. After `kStopped` the process was not running at all.
 constexpr std::chrono::microseconds kLook{50};
 constexpr std::chrono::milliseconds kLongestLook{20};
 constexpr std::chrono::seconds kStopped{1};
@@ -90,7 +90,7 @@ void Placement::awaitCallbacks(const Event& done, std::span<PJRT_Device* const> 
     waited = look < kStopped ? waited + std::min<Clock::duration>(look, kLongestLook)
                              : std::chrono::nanoseconds{0};
     if (waited < kPatience) continue;
-    if (has_feeds.load(std::memory_order_relaxed)) return;  // by the caller, as a rule
+    if (has_feeds.load(std::memory_order_relaxed)) return;  // usually by the caller
     if (std::ranges::none_of(all, held)) continue;
     waits_long.store(true, std::memory_order_relaxed);
     return;

@@ -12,11 +12,11 @@
 
 namespace ipujax::plugin {
 
-/// How long a callback may take before programs behind its own overtake it, and callers go on.
+/// How long a callback may take before later programs overtake its own and callers go on.
 constexpr std::chrono::milliseconds kPatience{100};
 
-/// One program made ready on its devices, one for each replica, and how long it takes there. Shared
-/// with its launches.
+/// One program made ready on its devices, one for each replica, and its run time there. Shared with
+/// its launches.
 struct Placement {
   Placement(std::shared_ptr<const Program> program, std::vector<Device*> devices);
 
@@ -24,17 +24,17 @@ struct Placement {
   const std::vector<Device*> devices;
   const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
   const std::shared_ptr<runtime::Session> session;
-  std::atomic<float> microseconds{-1};  ///< what a run takes; negative while not known
+  std::atomic<float> microseconds{-1};  ///< the time of a run; negative while unknown
   std::atomic<float> last_microseconds{-1};
-  mutable std::atomic<bool> has_feeds{false};  ///< known once a run has come to one
-  std::atomic<bool> waits_long{false};         ///< for the host, in the last run
+  mutable std::atomic<bool> has_feeds{false};  ///< known once a run has used one
+  std::atomic<bool> waits_long{false};         ///< the last run waited long for the host
 
   bool isShort() const;
-  /// Worth waiting for: what its callbacks print or record is there when the call returns, as users
-  /// of JAX's CPU backend are used to.
+  /// Whether callers wait for its callbacks: their output is then there when the call returns, as
+  /// users of JAX's CPU backend expect.
   bool callsBackShortly() const;
-  /// Waits for a launch with callbacks, whatever it computes, but not for a callback that takes
-  /// long on any of `all`: it may itself wait for what the caller does next.
+  /// Waits for a launch with callbacks, however long it computes, unless a callback on any of `all`
+  /// takes long: that callback may itself wait for what the caller does next.
   void awaitCallbacks(const Event& done, std::span<PJRT_Device* const> all);
   void timed(float us);
   bool idle() const;  ///< nothing waits or runs on any device

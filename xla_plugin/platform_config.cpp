@@ -39,7 +39,7 @@ void readInteger(const Options& options, const std::string& name, std::int64_t l
   into = *value;
 }
 
-/// Whole numbers with commas between.
+/// Reads integers separated by commas.
 std::vector<std::int64_t> readIntegers(const Options& options, const std::string& name,
                                        std::int64_t low, std::int64_t high) {
   const auto found = options.find(name);

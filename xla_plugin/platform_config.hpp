@@ -9,29 +9,29 @@
 
 namespace ipujax::plugin {
 
-/// Whether programs run: on attached IPUs, nowhere, or nowhere with zeros as results.
+/// Where programs run: on attached IPUs, nowhere but with zeros as results, or nowhere.
 enum class Connection { kAttached, kPreCompile, kNever };
 
 /// What the client's create options say about the machine. Checked: a wrong value is an error with
 /// the option's name. Options without meaning here are kept for the compiler.
 struct PlatformConfig {
   std::int64_t device_count = 4;          ///< one IPU-M2000: four IPUs
-  std::int64_t ipus_per_device = 1;       ///< of a device, or of the first
+  std::int64_t ipus_per_device = 1;       ///< of every device, or of the first
   std::vector<std::int64_t> device_ipus;  ///< of each device, where they differ
   std::vector<std::int64_t> first_ipus;   ///< of each device; empty: one after the other
   Connection connection = Connection::kAttached;
   runtime::MachineFigures machine;
   std::int64_t num_tiles = 0;            ///< of one IPU
-  std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: what its row says
+  std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: its default
   std::int64_t node_id = 0;              ///< this process, set by jax.distributed
   std::int64_t num_nodes = 1;            ///< all processes
-  Options options;                       ///< as given, and the values above under their names
+  Options options;                       ///< as given, plus the values above by name
 
   static PlatformConfig fromOptions(Options options);
   /// The same with the number of IPUs of one device of this process.
   PlatformConfig ofDevice(std::int64_t local_id) const;
-  /// The same for a program over these devices of any process, which all have as many IPUs. Throws
-  /// for ids of no device, and where the numbers differ.
+  /// The same for a program on these devices of any process. Throws for unknown ids, and if the
+  /// devices differ in their number of IPUs.
   PlatformConfig ofDevices(std::span<const int> ids) const;
   std::int64_t firstIpuOf(std::int64_t local_id) const;
 
@@ -42,7 +42,7 @@ struct PlatformConfig {
   std::int64_t streamingBytes() const;
   /// Names what the compiled code depends on; part of the key of JAX's compilation cache.
   std::string version() const;
-  /// What a device is, as far as programs depend on it: they run on devices with the same text.
+  /// The properties of devices that programs depend on: they run on devices with the same text.
   std::string target() const;
   /// The attributes of every device.
   Options deviceAttributes() const;

@@ -12,7 +12,7 @@ namespace {
 
 void initialize(PJRT_Plugin_Initialize_Args&) {}  // everything is made when it is first used
 
-/// jaxlib keeps the pointer, so what was once given out stays.
+/// jaxlib keeps the pointer, so attributes are never destroyed.
 const NamedValues& attributesOf(const std::vector<std::int64_t>& version) {
   static std::mutex mutex;
   static auto* const known =
@@ -22,7 +22,7 @@ const NamedValues& attributesOf(const std::vector<std::int64_t>& version) {
   auto& entry = (*known)[version];
   if (!entry) {
     Options options;
-    // Without it jaxlib sends programs in the form of some weeks ago.
+    // Without it jaxlib sends programs in the format of some weeks ago.
     if (!version.empty()) options.emplace("stablehlo_current_version", version);
     entry = std::make_unique<NamedValues>(std::move(options));
   }

@@ -3,7 +3,7 @@
 
 namespace ipujax::plugin::plugin_entries {
 
-/// PJRT_Plugin_*: what the plugin says of itself before there is a client.
+/// PJRT_Plugin_*: what the plugin says about itself before there is a client.
 void bind(PJRT_Api& api);
 
 }  // namespace ipujax::plugin::plugin_entries

@@ -24,7 +24,7 @@ struct PLUGIN_Profiler_Error {
 namespace ipujax::plugin {
 namespace {
 
-/// A trace of more events has the runs of programs, and the ops of the first runs alone.
+/// A trace of more ops has all runs of programs, but only the ops of the first runs.
 constexpr std::size_t kMostOps = 200'000;
 constexpr int kInternal = 13;  // absl::StatusCode
 
@@ -35,8 +35,8 @@ std::vector<xspace::Event> eventsOf(const runtime::Program& program) {
   return events;
 }
 
-/// What a device did: a step for each run and its ops, on the model's clock, beside the time that
-/// the host took. On the model's clock a run begins with the host's, or after the run before it.
+/// The trace of a device: a step for each run and its ops on the model's clock, and the time that
+/// the host took. On the model's clock a run begins when the host's does or the previous run ends.
 class DevicePlane {
  public:
   DevicePlane(int id, std::int64_t begin) : begin_(begin) {
@@ -94,7 +94,7 @@ std::string serialised(const std::vector<RunRecorder::Run>& runs) {
   return xspace::serialise(planes, warnings);
 }
 
-/// Runs one entry: an exception becomes an error for jaxlib to own.
+/// Runs one entry and turns an exception into an error that jaxlib owns.
 template <auto kEntry, class Args>
 PLUGIN_Profiler_Error* profilerEntry(Args* args) noexcept {
   try {
@@ -116,8 +116,8 @@ void stop(PLUGIN_Profiler_Args& args) { args.profiler->runs = RunRecorder::share
 
 void collect(PLUGIN_Profiler_CollectData_Args& args) {
   PLUGIN_Profiler& profiler = *args.profiler;
-  // jaxlib 0.10 calls once and reads what it finds here; the header speaks of a second call, with a
-  // buffer of the caller's.
+  // jaxlib 0.10 calls once and reads what it finds here; the header describes a second call with a
+  // buffer that the caller owns.
   if (!args.buffer) {
     profiler.collected = serialised(profiler.runs);
     args.buffer = reinterpret_cast<std::uint8_t*>(profiler.collected.data());

@@ -10,15 +10,15 @@
 
 namespace ipujax::plugin {
 
-/// The runs of programs while JAX traces. Tracing is of the whole process, not of a client.
-/// Thread-safe; while nothing is traced a run costs one read of `isOn`.
+/// Records the runs of programs while JAX traces. Tracing covers the whole process, not one client.
+/// Thread-safe; while nothing is traced, a run costs one read of `isOn`.
 class RunRecorder {
  public:
   struct Run {
     std::shared_ptr<const Program> program;
     std::vector<int> devices;
     std::int64_t begin_nanoseconds;  ///< since 1970
-    std::int64_t nanoseconds;        ///< that the host took
+    std::int64_t nanoseconds;        ///< time that the host took
   };
 
   static RunRecorder& shared();
@@ -26,7 +26,7 @@ class RunRecorder {
 
   bool isOn() const { return is_on_.load(std::memory_order_relaxed); }
   void start();
-  std::vector<Run> stop();  ///< what ran since `start`
+  std::vector<Run> stop();  ///< returns the runs since `start`
   void add(Run run);
 
  private:

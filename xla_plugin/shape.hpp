@@ -22,7 +22,7 @@ const ElementInfo& elementInfo(std::string_view name);  ///< throws for an unkno
 /// Type, dimensions and layout of a buffer, which is dense. Memory of the plugin is row-major: the
 /// layout is what callers see.
 struct Shape {
-  /// An empty layout is the row-major one.
+  /// An empty layout means row-major.
   Shape(PJRT_Buffer_Type type, std::vector<std::int64_t> dims,
         std::vector<std::int64_t> minor_to_major = {});
 

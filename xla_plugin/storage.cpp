@@ -59,7 +59,7 @@ std::byte* Storage::allocate() {
   std::byte* const block = HostAllocator::shared().allocate(bytes_);
   std::byte* first = nullptr;
   if (data_.compare_exchange_strong(first, block, std::memory_order_acq_rel)) return block;
-  HostAllocator::shared().free(block, bytes_);  // another thread was sooner
+  HostAllocator::shared().free(block, bytes_);  // another thread was first
   return first;
 }
 

@@ -7,14 +7,14 @@
 namespace ipujax::plugin {
 namespace {
 
-/// Where the devices of one launch meet.
+/// The meeting point of the devices of one launch.
 class Meeting {
  public:
   Meeting(std::unique_ptr<Launch> launch, std::size_t count)
       : launch_(std::move(launch)), missing_(count) {}
 
-  /// The last to come runs the launch; others wait for its end if they are told to. `aside`: the
-  /// device has another program that waits for the host.
+  /// The last device to arrive runs the launch; others wait for its end if `wait` is true. `aside`:
+  /// another program on the device waits for the host.
   void arrive(bool wait, bool aside = false) noexcept {
     std::unique_lock lock(mutex_);
     aside_ = aside_ || aside;
@@ -37,7 +37,7 @@ class Meeting {
     return launch_ ? launch_->patience() : std::chrono::milliseconds{0};
   }
 
-  /// One device will never come: nobody runs.
+  /// Fails the launch because one device will never arrive.
   void fail(const FailurePtr& failure) noexcept {
     std::unique_lock lock(mutex_);
     const auto launch = std::move(launch_);

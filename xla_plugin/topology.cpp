@@ -66,7 +66,7 @@ void fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   args.fingerprint = object<Topology>(args.topology).fingerprint();
 }
 
-/// For devices that need not exist: the client, if there is one, is not looked at.
+/// Compiles for devices that need not exist; a client, if there is one, is ignored.
 void compile(PJRT_Compile_Args& args) {
   const auto& config = object<Topology>(args.topology).config();
   const std::int32_t first[] = {0};

@@ -8,7 +8,7 @@
 
 namespace ipujax::plugin {
 
-/// The devices there are, without a client: what ahead-of-time compilation needs to know.
+/// The devices without a client, for ahead-of-time compilation.
 /// Owned by jaxlib or by a client.
 class Topology final : public PJRT_TopologyDescription {
  public:

@@ -2,9 +2,8 @@
 
 namespace ipujax::plugin::transfer_checks {
 
-/// Whether arrays on their way between host and device are compared by checksums: what the host
-/// puts on a device when a program first takes it, and results when the host gets them. Off at
-/// first.
+/// Whether checksums verify transfers between host and device: arrays that the host puts on a
+/// device when a program first takes them, and results when the host gets them. Off by default.
 void set(bool on);
 bool isOn();
 

@@ -3,8 +3,8 @@
 
 namespace ipujax::plugin::transfer_guard {
 
-/// JAX's guard of transfers to the host, as far as it is anything but "allow". jaxlib skips it for
-/// buffers that lie on the host, as the model's all do: they say so only where no guard is set.
+/// Whether JAX's guard of transfers to the host is anything but "allow". jaxlib skips the guard for
+/// buffers on the host, where the model keeps all; they say so only if no guard is set.
 void setForProcess(bool guarded);
 void setForThread(std::optional<bool> guarded);  ///< none: as the process
 bool active();                                   ///< on this thread

@@ -16,8 +16,8 @@
 namespace ipujax::plugin {
 namespace {
 thread_local bool on_worker_thread = false;
-constexpr std::chrono::seconds kIdle{1};  ///< then the thread gives its memory back
-/// Between two looks whether the first task may overtake by now.
+constexpr std::chrono::seconds kIdle{1};  ///< then the thread frees its memory
+/// Interval between checks whether the first task may overtake.
 constexpr std::chrono::milliseconds kLook{10};
 }  // namespace
 
@@ -32,7 +32,7 @@ struct WorkQueue::State {
   pid_t process = 0;  // where the thread lives; 0 before it starts
   std::thread thread;
 
-  // Waits of what runs for the host, since when there is one, and whether a task overtakes.
+  // How many waits for the host the running task has, since when, and whether a task overtakes it.
   std::condition_variable host_wait_changed;
   std::size_t host_waits = 0;
   std::chrono::steady_clock::time_point waits_since;
@@ -128,8 +128,8 @@ void WorkQueue::work(const std::shared_ptr<State>& state) {
   }
 }
 
-/// The second thread: runs what is first in the queue once the task before it has waited for the
-/// host for as long as its patience.
+/// The second thread: runs the first task in the queue once the running task has waited for the
+/// host for as long as the first task's patience.
 void WorkQueue::overtake(const std::shared_ptr<State>& state) {
   on_worker_thread = true;
   std::unique_lock lock(state->mutex);
@@ -159,7 +159,7 @@ void WorkQueue::overtake(const std::shared_ptr<State>& state) {
   }
 }
 
-/// What others push meanwhile is not waited for: they may never stop.
+/// Does not wait for tasks that others push meanwhile: they may never stop.
 void WorkQueue::drain() {
   std::unique_lock lock(state_->mutex);
   if (on_worker_thread || state_->process != getpid()) return;

@@ -16,14 +16,14 @@ class Task {
   /// Whether it may run while the task before it waits for the host, and after how long a wait.
   virtual bool mayOvertake() const { return false; }
   virtual std::chrono::milliseconds patience() const { return std::chrono::milliseconds{0}; }
-  /// In place of `run`, on another thread than the queue's.
+  /// Called instead of `run` on a thread other than the queue's.
   virtual void runAside() noexcept { run(); }
 };
 
 /// Tasks in order, on a thread of their own that starts with the first task. In a forked child,
 /// where that thread does not exist, and after `close`, the caller of `push` has to run the task.
-/// While a task waits for the host, tasks behind it may overtake it on a second thread: what the
-/// host does may wait for them.
+/// While a task waits for the host, later tasks may overtake it on a second thread: the host may
+/// itself wait for them.
 class WorkQueue {
  public:
   WorkQueue();
@@ -38,7 +38,7 @@ class WorkQueue {
   /// Fails what waits, waits for what runs, ends the thread. Workers do not wait for each other.
   void close();
 
-  /// Is this thread a queue's, or one on which a program of a queue calls the host?
+  /// Whether this is a queue's thread or one on which a queue's program calls the host.
   static bool onWorkerThread();
   struct State;
   /// Counts this thread as a worker while a host callback runs on it.
@@ -52,10 +52,10 @@ class WorkQueue {
    private:
     const bool was_worker_;
   };
-  /// How long the task that runs has waited for a host callback in which nothing happens: none has
-  /// begun or ended meanwhile. Zero where it does not wait for the host.
+  /// How long the running task has waited for the host since the last callback began or ended. Zero
+  /// if it does not wait for the host.
   std::chrono::nanoseconds heldByHost() const;
-  /// Says that the task which runs waits for the host while this lives.
+  /// Marks the running task as waiting for the host while this object lives.
   class HostWait {
    public:
     explicit HostWait(WorkQueue& queue);

@@ -36,7 +36,7 @@ class Message {
 
 enum StatId : std::int64_t { kCycles = 1, kSource = 2 };
 
-/// Names of events by number, as a plane lists them.
+/// Numbers the names of events, as a plane lists them.
 class Names {
  public:
   std::int64_t idOf(std::string_view name) {

@@ -10,7 +10,7 @@ namespace ipujax::plugin::xspace {
 /// What JAX's profiler collects: planes of lines of events, as tsl.profiler.XSpace
 /// (tsl/profiler/protobuf/xplane.proto). Only the fields that are set here are declared.
 struct Event {
-  std::string_view name;  ///< which outlives the plane's serialising
+  std::string_view name;  ///< must live until the plane is serialised
   std::int64_t offset_picoseconds = 0;
   std::int64_t picoseconds = 0;
   double cycles = 0;
@@ -19,7 +19,7 @@ struct Event {
 
 struct Line {
   std::string name;
-  std::int64_t begin_nanoseconds = 0;  ///< since 1970: of the events' offsets
+  std::int64_t begin_nanoseconds = 0;  ///< since 1970; offsets of events count from here
   std::vector<Event> events;
 };
 

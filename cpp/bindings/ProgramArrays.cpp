@@ -7,7 +7,7 @@ using ipujax::embedded::AlignedBytes;
 
 namespace {
 
-/// Results of this size or more are made where the device can write them itself.
+/// Results of at least this size are allocated so that the device can write them directly.
 constexpr py::ssize_t kLargeBytes = 1 << 14;
 
 struct Owned {
@@ -94,7 +94,7 @@ void ArraysInUse::keep(Run run, ProgramArrays::Arrays inputs, ProgramArrays::Arr
 
 void ArraysInUse::release() {
   while (!entries_.empty() && entries_.front().run->isDone()) {
-    // Freeing arrays may run Python code that comes back here.
+    // Freeing arrays may run Python code that calls this again.
     const Entry entry = std::move(entries_.front());
     entries_.pop_front();
   }

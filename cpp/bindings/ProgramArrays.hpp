@@ -19,7 +19,7 @@ class ProgramArrays {
   /// its first dimension.
   ProgramArrays(std::vector<Type> inputs, std::vector<Type> outputs, pybind11::object convert);
 
-  /// The samples along the first axis of the first value; 0 where it has none.
+  /// The number of samples along the first axis of the first value; 0 if it has no axis.
   static std::size_t samplesOf(const Values& values);
 
   /// Values as arrays of the inputs' types, with `samples` in place of the first dimension, unless
@@ -41,7 +41,7 @@ class ArraysInUse {
  public:
   using Run = std::shared_ptr<ipujax::embedded::Run>;
   void keep(Run run, ProgramArrays::Arrays inputs, ProgramArrays::Arrays outputs);
-  /// Lets go of those of runs that are done, up to the first that is not.
+  /// Releases the arrays of runs that are done, up to the first that is not.
   void release();
 
  private:

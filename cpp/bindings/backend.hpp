@@ -4,8 +4,8 @@
 #include "bindings/bindings.hpp"
 #include "popx/Expr.hpp"
 
-/// What each build does in its own way: model/ and sdk/ define these, and add to the module what
-/// only they have.
+/// Functions that each build defines in its own way, in model/ or sdk/. `bind` adds functions that
+/// only this build has.
 namespace backend {
 
 /// `source`: the user's line, "file.py:31".
@@ -23,7 +23,7 @@ void mapInPlace(Graph& graph, const popx::expr::Expr& expr, const Tensors& ts, S
 void fill(Graph& graph, const Tensor& t, Sequence& prog, const popx::expr::Const& value,
           const DebugContext& debug);
 
-/// After all other functions of bindings.hpp: createTarget, machineNames, buildImage ...
+/// Called after all functions of bindings.hpp; binds createTarget, machineNames, buildImage ...
 void bind(py::module_& m);
 
 }  // namespace backend

@@ -11,7 +11,7 @@ std::vector<py::buffer_info> requested(const std::vector<py::buffer>& arrays, bo
 
 }  // namespace
 
-// Libraries of custom ops. Users' functions run without the GIL: they may be slow to build a graph.
+// Libraries of custom ops. Users' functions run without the GIL, as they may build graphs slowly.
 void bindCustomOps(py::module_& m) {
   using popx::CustomOpLibrary;
   auto popx = submodule(m, "popx");

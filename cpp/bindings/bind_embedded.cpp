@@ -18,8 +18,8 @@ using Arrays = std::vector<py::array>;
 using Shardings = py::typing::Tuple<py::typing::List<py::bytes>, py::typing::List<py::bytes>>;
 using Read = py::typing::Tuple<Description, py::bytes, py::typing::List<py::array>>;
 using Entries = std::vector<std::pair<std::string, std::string>>;
-/// Name, dtype, shape, slot, whether it is stored; its blocks along each dimension, and which of
-/// them each replica has.
+/// Name, dtype, shape, slot, whether it is stored; the number of its blocks along each dimension,
+/// and the block that each replica has.
 using Leaf = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::int32_t, bool,
                         std::vector<std::int64_t>, std::vector<std::int32_t>>;
 
@@ -178,7 +178,7 @@ void bindFiles(py::module_& m) {
 
 void bindEmbedded(py::module_& module) {
   auto m = submodule(module, "embedded");
-  // Its arguments: text, status, what makes the device work again.
+  // Its arguments: message, status, recovery action.
   static const py::handle error = py::exception<embedded::Error>(m, "Error").release();
   py::register_exception_translator([](std::exception_ptr raised) {
     try {

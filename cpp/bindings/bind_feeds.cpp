@@ -15,7 +15,7 @@ using ipujax::runtime::Outfeed;
 using Sizes = std::vector<std::size_t>;
 using Batch = std::vector<py::buffer>;
 
-/// The buffers stay Python's: they are copied while the GIL is released.
+/// Python keeps the buffers; they are copied while the GIL is released.
 void push(Infeed& feed, const Batch& arrays) {
   const auto& bytes = feed.bytes();
   std::vector<py::buffer_info> read;
@@ -33,7 +33,7 @@ void push(Infeed& feed, const Batch& arrays) {
   feed.push(pointers);
 }
 
-/// What a program does where it calls a port; for other platforms, measurements and tests.
+/// Calls a port as a program does; for other platforms, measurements and tests.
 py::typing::List<py::bytearray> callPort(const std::string& id, const Batch& arguments,
                                          const Sizes& result_bytes) {
   std::vector<py::buffer_info> read;
@@ -77,7 +77,7 @@ void bindMappedMemory(py::module_& m) {
 
 }  // namespace
 
-// Feeds: what programs fetch from the host and hand out to it while they run, without the GIL.
+// Feeds: programs fetch data from the host and hand out results while they run, without the GIL.
 void bindFeeds(py::module_& m) {
   auto feeds = m.def_submodule("feeds");
   const auto free = py::call_guard<py::gil_scoped_release>();

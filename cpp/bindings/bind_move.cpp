@@ -166,7 +166,7 @@ void bindRemoteBuffers(py::module_ m) {
   m.def("giveToHost", &popx::giveToHost, "buffer"_a, "stream"_a, "prog"_a, debugArg());
 }
 
-/// The function with its seed, which may be nullptr, as a value that may be None.
+/// Wraps a function whose seed may be nullptr as one whose seed may be None.
 template <class... Rest>
 auto withSeed(Tensor (*function)(Graph&, const Tensor*, Rest...)) {
   return [function](Graph& graph, const std::optional<Tensor>& seed, Rest... rest) {

@@ -273,7 +273,7 @@ void bindPoplar(py::module_& m) {
           "__eq__", [](const RemoteBuffer& a, const RemoteBuffer& b) { return a == b; },
           py::is_operator());
   py::class_<::poplar::Function>(poplar, "Function");
-  // Programs and graphs name each other: the class first, its functions when both are known.
+  // Programs and graphs refer to each other, so the class comes first and its functions last.
   py::class_<Graph> graph(poplar, "Graph");
   bindPrograms(poplar);
   bindClone(poplar, graph);

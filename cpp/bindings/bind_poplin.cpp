@@ -85,7 +85,7 @@ void bindMultiConvolution(py::module_ m) {
              return ConvolutionArgs{inputs, weights, params, options};
            }),
            "inputs"_a, "weights"_a, "params"_a, "options"_a);
-  // The form with options for all convolutions; SDK 1.3's has none.
+  // The overload with options for all convolutions; that of SDK 1.3 has none.
   using Convolution = std::vector<Tensor> (*)(
       poplar::Graph&, const std::vector<ConvolutionArgs>&, bool, poplar::program::Sequence&,
       const poplar::DebugContext&, const OptionFlags&, PlanningCache*);

@@ -21,7 +21,7 @@ using OptionalTensor = std::optional<Tensor>;
 
 const Tensor* pointerOf(const OptionalTensor& t) { return t ? &*t : nullptr; }
 
-/// The units in dimension 0 of the weights, by popnn's numbers of them.
+/// Sets the order of the units in dimension 0 of the weights, by popnn's numbers.
 template <class Params, class Unit>
 void setCellOrder(Params& params, const std::vector<unsigned>& units) {
   params.cellOrder.clear();
@@ -51,7 +51,7 @@ void bindWeights(py::module_& m, const char* name) {
       .def_readwrite("biases", &Weights::biases);
 }
 
-/// The functions of popnn::lstm; those that fill tensors return them.
+/// The functions of popnn::lstm; functions that fill tensors return them here.
 void bindLstm(py::module_ m) {
   bindParams<LstmParams>(m, "LstmParams")
       .def("setCellOrder", &setCellOrder<LstmParams, BasicLstmCellUnit>, "units"_a);

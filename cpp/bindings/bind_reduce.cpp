@@ -142,7 +142,7 @@ void bindPopx(py::module_& m) {
         return popx::sort(graph, operands, dim, comparator, stable, prog, debug);
       },
       "graph"_a, "operands"_a, "dim"_a, "comparator"_a, "stable"_a, "prog"_a, debugArg());
-  // The order in which the compiler's rules hand it over.
+  // The argument order that the compiler's rules use.
   m.def(
       "sort",
       [](Graph& graph, const Tensors& operands, const popx::expr::Expr& comparator, unsigned dim,

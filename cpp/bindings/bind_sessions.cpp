@@ -12,7 +12,7 @@ using Arrays = ProgramArrays::Arrays;
 
 namespace {
 
-/// A submitted run, its results, and where its arrays are kept until it is done.
+/// A submitted run, its results, and the object that keeps its arrays until it is done.
 struct Run {
   std::shared_ptr<embedded::Run> run;
   Arrays outputs;
@@ -27,7 +27,7 @@ struct Run {
   }
 };
 
-/// What runs programs, and what its runs use: destroyed after the threads that use it have ended.
+/// A runner of programs and the arrays of its runs, which outlive the threads that use them.
 template <class Runner>
 struct Owner {
   std::shared_ptr<ArraysInUse> in_use = std::make_shared<ArraysInUse>();

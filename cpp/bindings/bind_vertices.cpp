@@ -16,15 +16,15 @@ void bindCycleStamp(py::module_& poplar) {
 
 }  // namespace
 
-// Codelets, the vertices of compute sets, and cycle counters. After bindPoplar, whose classes these
-// functions join.
+// Codelets, the vertices of compute sets, and cycle counters. Runs after bindPoplar, to whose
+// classes it adds functions.
 void bindVertices(py::module_& m) {
   using poplar::ComputeSet;
   using poplar::FieldRef;
   using poplar::VertexRef;
   namespace program = poplar::program;
   auto poplar = submodule(m, "poplar");
-  // What users' codelets may do wrong is a ValueError as well.
+  // Errors in users' codelets are ValueErrors as well.
   const py::object bad = py::make_tuple(poplar.attr("poplar_error"),
                                         py::reinterpret_borrow<py::object>(PyExc_ValueError));
   py::register_exception<poplar::graph_program_compilation_error>(

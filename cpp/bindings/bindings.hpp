@@ -6,9 +6,9 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
-// What every file of this folder names.
+// Names that every file of this folder uses.
 namespace py = pybind11;
-using namespace pybind11::literals;  // NOLINT: of bindings only
+using namespace pybind11::literals;  // NOLINT: for bindings only
 using poplar::ArrayRef;
 using poplar::DebugContext;
 using poplar::Graph;
@@ -19,7 +19,7 @@ using poplar::program::Sequence;
 using Shape = std::vector<std::size_t>;
 using Tensors = std::vector<Tensor>;
 
-/// One function for each bind_<library>.cpp, in the order they must run.
+/// One function for each bind_<library>.cpp, in the order in which they must run.
 void bindPoplar(py::module_& m);
 void bindVertices(py::module_& m);
 void bindExpr(py::module_& m);
@@ -60,7 +60,7 @@ struct handle_type_name<Any> {
   static constexpr auto name = const_name("typing.Any");
 };
 
-/// Options are a mapping of names to texts in Python.
+/// Options are a mapping of strings to strings in Python.
 template <>
 struct type_caster<poplar::OptionFlags> {
   PYBIND11_TYPE_CASTER(poplar::OptionFlags, const_name("collections.abc.Mapping[str, str]"));

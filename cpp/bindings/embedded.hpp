@@ -2,10 +2,10 @@
 #include "bindings/bindings.hpp"
 #include "embedded/Package.hpp"
 
-/// Saved programs, and failures of devices.
+/// Binds saved programs and failures of devices.
 void bindEmbedded(py::module_& m);
-/// What runs them.
+/// Binds the classes that run saved programs.
 void bindSessions(py::module_& m);
 
-/// What a file says of its program.
+/// The description of a file's program.
 py::typing::Dict<py::str, Any> describe(const ipujax::embedded::Package& package);

@@ -11,7 +11,7 @@
 
 namespace ipujax::embedded {
 
-/// As the backends want arrays.
+/// The alignment of arrays that the backends require.
 constexpr std::size_t kAlignment = 64;
 
 inline bool isAligned(const void* data) {
@@ -33,7 +33,7 @@ class AlignedBytes {
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
-  /// Large memory in huge pages: its first write costs a third.
+  /// Uses huge pages for large memory, whose first write then costs a third.
   static std::byte* allocate(std::size_t size) {
     constexpr std::size_t kHugePage = std::size_t{2} << 20;
     const bool is_large = size >= 2 * kHugePage;
@@ -41,7 +41,7 @@ class AlignedBytes {
     const std::size_t rounded =
         (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
     void* const data = std::aligned_alloc(alignment, rounded);
-    // Where the system has none, pages are as they are.
+    // Only a hint: without huge pages the memory still works.
     if (data && is_large) ::madvise(data, rounded, MADV_HUGEPAGE);
     return static_cast<std::byte*>(data);
   }

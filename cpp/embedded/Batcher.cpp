@@ -109,7 +109,7 @@ std::shared_ptr<Batcher::Request> Batcher::push(Arrays arrays, std::size_t sampl
   return request;
 }
 
-/// Returns whether the request still waited.
+/// Returns whether the request was still waiting.
 bool Batcher::withdraw(const std::shared_ptr<Request>& request) {
   const std::lock_guard lock(mutex_);
   if (std::erase(waiting_, request) == 0) return false;
@@ -118,7 +118,7 @@ bool Batcher::withdraw(const std::shared_ptr<Request>& request) {
   return true;
 }
 
-/// The requests of the next batch, in order, as many as it has room for.
+/// Takes as many requests as fit in the next batch, in order.
 Batcher::Requests Batcher::take(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return is_closed_ || !waiting_.empty(); });
   while (!is_closed_ && !waiting_.empty() && waiting_samples_ < batch_) {

@@ -10,25 +10,26 @@
 
 namespace ipujax::embedded {
 
-/// Requests of few samples from many threads, run together in batches of the program. Every array
-/// that callers pass or get has samples along its first axis, as many as the batch. A batch runs
-/// when it is full, or `delay` after its first request; places without a request are zeros.
+/// Runs requests of few samples from many threads together, in batches of the program. All arrays
+/// that callers pass or get have samples along their first axis, whose size in the program is the
+/// batch's. A batch runs when it is full, or `delay` after its first request; places without a
+/// request are zeros.
 class Batcher {
  public:
-  /// The session must outlive it. Throws kInvalidArgument where its arrays have no such axis.
+  /// The session must outlive it. Throws kInvalidArgument if its arrays have no such axis.
   Batcher(Session& session, Timeout delay);
   ~Batcher();  ///< closes
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
   std::size_t batchSize() const { return batch_; }
-  /// Arrays of `samples` samples; returns when the results are there. Throws what the batch's run
-  /// throws, and kTimeout where its request still waits by then.
+  /// Runs arrays of `samples` samples; returns when the results are there. Throws what the batch's
+  /// run throws, and kTimeout if the request is still waiting at the time-out.
   void run(Arrays arrays, std::size_t samples, Timeout timeout = Timeout{0});
-  /// The same without waiting for the results; waits where as many batches of requests wait as the
-  /// session queues runs. A request that comes to its turn too late ends with kTimeout.
+  /// The same without waiting for the results; waits only while as many batches of requests wait as
+  /// the session may queue runs. A request whose turn comes too late ends with kTimeout.
   std::shared_ptr<Run> submit(Arrays arrays, std::size_t samples, Timeout timeout = Timeout{0});
-  /// Fails requests that wait with kClosed.
+  /// Fails waiting requests with kClosed.
   void close();
 
  private:

@@ -65,7 +65,7 @@ Arrays arraysOf(const void* const* inputs, size_t num_inputs, void* const* outpu
           std::vector<void*>(outputs, outputs + num_outputs)};
 }
 
-/// Times that do not fit are as long as for ever.
+/// Times that do not fit mean for ever.
 Timeout timeoutOf(uint64_t us) {
   constexpr uint64_t kMost = uint64_t{1} << 62;
   return Timeout{static_cast<std::int64_t>(std::min(us, kMost))};

@@ -8,14 +8,14 @@
 
 namespace ipujax::embedded {
 
-/// A run that another thread ends. Callable from any thread.
+/// A run that another thread ends. Thread-safe.
 class Completion : public Run {
  public:
   bool isDone() const override;
   void wait(Timeout timeout) override;
-  /// Returns whether it is done by then.
+  /// Returns whether the run is done by then.
   bool waitUntil(Clock::time_point deadline) const;
-  /// Once; null: it ended well.
+  /// Call this once; null means success.
   void finish(std::exception_ptr error) noexcept;
 
  private:

@@ -10,7 +10,7 @@
 namespace ipujax::embedded {
 namespace {
 
-/// No plugin's: those count from 1.
+/// Differs from all numbers of a plugin, which count from 1.
 std::uint64_t newContents() {
   static std::atomic<std::uint64_t> last{std::uint64_t{1} << 63};
   return ++last;
@@ -101,7 +101,7 @@ void Device::describeOutput(const Leaf& leaf, std::size_t result) {
     output.shards[r].is_given = output.copies.isFirst(r);
   }
   const int alias = slot < signature.output_alias.size() ? signature.output_alias[slot] : -1;
-  // Blocks of one shape may be of arrays of two.
+  // Blocks of the same shape may belong to arrays of different shapes.
   for (const Leaf& argument : package_->description().arguments)
     if (alias >= 0 && argument.slot == alias && argument.is_stored && argument.shape == leaf.shape)
       output.state = alias;
@@ -109,7 +109,7 @@ void Device::describeOutput(const Leaf& leaf, std::size_t result) {
 
 void Device::cancel() { session_->cancel(); }
 
-/// The replica's part of an input: where it lies, if the backend can use it there, else a copy.
+/// The replica's part of an input: in place if the backend can use it there, else a copy.
 const void* Device::bound(Input& input, std::size_t replica, const Arrays& arrays) {
   InputShard& shard = input.shards[replica];
   if (input.is_stored) return shard.data;
@@ -153,7 +153,7 @@ void Device::bind(const Arrays& arrays) {
     arrays_[r] = {.inputs = bound_[r].inputs, .outputs = bound_[r].outputs};
 }
 
-/// Numbers of what the arrays hold, for sessions that want them.
+/// Numbers the arrays' contents, for sessions that need these numbers.
 void Device::numberContents() {
   for (std::size_t r = 0; r < bound_.size(); ++r) {
     Bound& bound = bound_[r];
@@ -189,7 +189,7 @@ void Device::runOnce(Clock::time_point deadline, const std::atomic<bool>& is_clo
   }
 }
 
-/// Copies results to where callers want them; state takes the place of its last value.
+/// Copies results to the callers' arrays and replaces state by its new value.
 void Device::give(const Arrays& arrays) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     Output& output = outputs_[i];
@@ -222,7 +222,7 @@ void Device::keepState(Input& input, Output& output, std::size_t slot) {
   }
 }
 
-/// An array in blocks, one for each replica; replicas that have all of it share one.
+/// Splits an array into blocks, one for each replica; replicas that have all of it share one.
 Device::Elements Device::divided(const Input& input, const std::byte* whole) {
   Elements elements;
   for (std::size_t r = 0; r < input.shards.size(); ++r) {

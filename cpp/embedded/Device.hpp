@@ -18,10 +18,9 @@ class Device {
  public:
   explicit Device(std::shared_ptr<const Package> package);
 
-  /// Throws kTimeout, and kClosed where the session was closed while the run waited or was
-  /// cancelled for it.
+  /// Throws kTimeout, and kClosed if closing the session cancelled the run or came while it waited.
   void run(const Arrays& arrays, Clock::time_point deadline, const std::atomic<bool>& is_closed);
-  /// The run in progress ends where it can.
+  /// Ends the run in progress as soon as possible.
   void cancel();
   void resetSeed(std::uint64_t seed, bool identical_replicas) {
     seeds_.reset(seed, identical_replicas);
@@ -30,21 +29,21 @@ class Device {
   void readStored(const std::string& name, std::span<std::byte> elements);
 
  private:
-  /// What one replica has of an input.
+  /// One replica's part of an input.
   struct InputShard {
-    std::shared_ptr<AlignedBytes> elements;  // where it is stored
-    const std::byte* data = nullptr;         // of stored elements, at first in the file
-    std::uint64_t contents = 0;              // their number, for sessions that ask
-    std::optional<std::size_t> piece;        // where it begins in a caller's array, if in one piece
-    AlignedBytes aligned;                    // a copy of what cannot be used where it is
+    std::shared_ptr<AlignedBytes> elements;  // if it is stored
+    const std::byte* data = nullptr;         // stored elements, at first in the file
+    std::uint64_t contents = 0;              // their number, for sessions that need it
+    std::optional<std::size_t> piece;        // its offset in a caller's array, if in one piece
+    AlignedBytes aligned;                    // a copy if it cannot be used in place
   };
   struct OutputShard {
     std::shared_ptr<AlignedBytes> next;  // of state
     std::optional<std::size_t> piece;
-    bool is_given = false;  // callers get it: no replica before has the same
+    bool is_given = false;  // callers get it: no earlier replica has the same
     AlignedBytes aligned;
   };
-  /// What one input or output of the program is to a caller.
+  /// How callers see one input or output of the program.
   struct Input {
     std::string name;
     std::size_t argument = 0;  // of the caller's arrays, if it is not stored
@@ -54,7 +53,7 @@ class Device {
   };
   struct Output {
     std::size_t result = 0;
-    int state = -1;  // the stored input that it is the next value of
+    int state = -1;  // the stored input whose next value this is
     ShardCopies copies;
     std::vector<OutputShard> shards;
   };
@@ -75,10 +74,10 @@ class Device {
   Input& storedByName(const std::string& name);
 
   const std::shared_ptr<const Package> package_;
-  std::timed_mutex mutex_;  // one run at a time, or a change of what is stored
+  std::timed_mutex mutex_;  // one run or change of stored arrays at a time
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  /// What one run has on one replica.
+  /// The arrays of one run on one replica.
   struct Bound {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
@@ -89,7 +88,7 @@ class Device {
   std::vector<runtime::Arrays> arrays_;
   std::unique_ptr<runtime::Session> session_;
   runtime::RunSeeds seeds_;
-  bool may_have_late_cancel_ = false;  // which came when its run had just ended
+  bool may_have_late_cancel_ = false;  // one that came just after its run ended
   Watchdog watchdog_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace ipujax::embedded {
 
-/// What went wrong; the numbers are those of ipujax_status.
+/// Why a call failed; the numbers are those of ipujax_status.
 enum class Status : int {
   kOk = 0,
   kInvalidArgument = 1,
@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
         runtime::Recovery recovery = runtime::Recovery::kNone)
       : std::runtime_error(message), status_(status), recovery_(recovery) {}
   Status status() const { return status_; }
-  /// Of a recoverable error.
+  /// How to recover, for a recoverable error.
   runtime::Recovery recovery() const { return recovery_; }
 
  private:
@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   runtime::Recovery recovery_;
 };
 
-/// The exception being handled as one of this library: call inside a catch block only.
+/// The exception being handled, as an Error: call inside a catch block only.
 Error currentError() noexcept;
 
 }  // namespace ipujax::embedded

@@ -20,7 +20,7 @@ namespace ipujax::embedded {
 namespace {
 
 constexpr std::string_view kSuffix = ".ipujax-partial";
-constexpr std::size_t kLongestName = 200;  // of the target's: file systems have 255 for all
+constexpr std::size_t kLongestName = 200;  // part of the target's name; file systems allow 255
 constexpr mode_t kMode = 0666;             // less the process's umask
 
 [[noreturn]] void fail() { throw std::system_error(errno, std::generic_category()); }
@@ -43,7 +43,7 @@ void removeIfAbandoned(int folder, const std::string& name) {
   ::close(file);
 }
 
-/// What processes left that were killed.
+/// Removes files that killed processes left.
 void removeAbandoned(int folder) {
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(own < 0 ? nullptr : ::fdopendir(own),
@@ -74,7 +74,7 @@ NewFile::NewFile(const std::filesystem::path& path) : target_(path.filename().st
   }
 }
 
-/// Returns whether files can be made so, and be given a name later.
+/// Returns whether the file system has files without a name that can be named later.
 bool NewFile::createNameless() {
   file_ = ::openat(folder_, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, kMode);
   if (file_ < 0) return false;
@@ -92,7 +92,7 @@ void NewFile::createNamed() {
     if (file_ < 0 && errno == EEXIST) continue;
     if (file_ < 0) fail();
     name_ = name;
-    // Another process may have taken it for abandoned before it was locked.
+    // Another process may have removed it as abandoned before it was locked.
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK) return;  // has no locks
     if (isNamed(folder_, name_, file_)) return;
     ::close(std::exchange(file_, -1));
@@ -118,7 +118,7 @@ void NewFile::keep() {
   }
   if (::renameat(folder_, name_.c_str(), folder_, target_.c_str()) != 0) fail();
   name_.clear();
-  if (::fsync(folder_) != 0 && errno != EINVAL) fail();  // some file systems have none of folders
+  if (::fsync(folder_) != 0 && errno != EINVAL) fail();  // some cannot sync folders
 }
 
 void NewFile::discard() noexcept {

@@ -4,11 +4,11 @@
 
 namespace ipujax::embedded {
 
-/// A file that takes the place of another when it is complete, and is on the disk by then.
+/// A file that replaces another once it is complete and on the disk.
 ///
-/// Until then it has no name, so that a process that is killed leaves nothing behind. File systems
-/// without such files have it under a name that ends in `.ipujax-partial`, and locked: the next new
-/// file of the folder removes those whose lock is free. Functions throw std::system_error.
+/// Until then it has no name, so that a killed process leaves nothing behind. On file systems
+/// without such files it is locked and has a name that ends in `.ipujax-partial`: the next new file
+/// in the folder removes those whose lock is free. Functions throw std::system_error.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path);
@@ -18,7 +18,7 @@ class NewFile {
 
   int descriptor() const { return file_; }
   void keep();
-  void discard() noexcept;  ///< nothing, once it is kept
+  void discard() noexcept;  ///< does nothing once it is kept
 
  private:
   bool createNameless();

@@ -31,7 +31,7 @@ constexpr std::string_view kProgram = "program";
               "[load] needs a file that ipujax.precompile saved; got " + got + ". Save it again.");
 }
 
-/// What comes after so many bytes and the zeros up to the next multiple of kAlignment.
+/// The bytes after the first `size` and the zeros that pad them to a multiple of kAlignment.
 std::span<const std::byte> afterPadding(std::span<const std::byte> bytes, std::size_t size) {
   if (roundedUp(size) > bytes.size()) failBadFile("one that is cut short");
   for (const std::byte padding : bytes.subspan(size, roundedUp(size) - size))
@@ -39,14 +39,14 @@ std::span<const std::byte> afterPadding(std::span<const std::byte> bytes, std::s
   return bytes.subspan(roundedUp(size));
 }
 
-/// Whether the file has a section of it.
+/// Whether the file has a section for this leaf.
 bool hasElements(const Leaf& leaf) { return leaf.is_stored && leaf.slot >= 0; }
 
 std::string sectionOf(std::size_t argument) { return "argument " + std::to_string(argument); }
 
 AlignedBytes contentOf(const std::filesystem::path& path) {
   std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);  // of regular files alone
+  const auto size = std::filesystem::file_size(path, error);  // only for regular files
   std::ifstream in(path, std::ios::binary);
   if (error || !in)
     throw Error(Status::kBadFile, "[load] needs a file that can be read; got " +
@@ -121,7 +121,7 @@ void Package::open(std::span<const std::byte> sections) {
 
 namespace {
 
-/// Whether the program takes or gives the array, in blocks of its sharding.
+/// Whether blocks of the array, by its sharding, match an input or output of the program.
 bool isOfType(const Leaf& leaf, const runtime::TensorSpec& spec, std::size_t num_replicas) {
   if (leaf.dtype != spec.dtype || leaf.shape.size() != spec.shape.size()) return false;
   if (!leaf.sharding.fits(leaf.shape, num_replicas)) return false;
@@ -135,7 +135,7 @@ bool isOfType(const Leaf& leaf, const runtime::TensorSpec& spec, std::size_t num
   return elements == 0 ? spec.bytes == 0 : spec.bytes % elements == 0;
 }
 
-/// Each slot of the program belongs to one array of its type.
+/// Throws unless each slot of the program belongs to one array of its type.
 void verifyLeaves(const std::vector<Leaf>& leaves, const runtime::Signature& signature,
                   const std::vector<runtime::TensorSpec>& specs, const std::string& what) {
   std::vector<bool> is_taken(specs.size(), false);
@@ -195,7 +195,7 @@ void put(int file, std::span<const std::byte> bytes) {
   }
 }
 
-/// The header, then each section at a multiple of kAlignment.
+/// Writes the header, then each section at a multiple of kAlignment.
 void putAll(int file, const std::string& header,
             const std::vector<std::span<const std::byte>>& sections) {
   constexpr std::array<std::byte, kAlignment> kZeros{};

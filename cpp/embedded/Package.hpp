@@ -19,13 +19,12 @@ struct Leaf {
   std::string name;   ///< "params['w']"
   std::string dtype;  ///< JAX's name
   std::vector<std::int64_t> shape;
-  std::int32_t slot =
-      -1;  ///< of the program's inputs or outputs; -1: the program has no use for it
+  std::int32_t slot = -1;  ///< in the program's inputs or outputs; -1: the program does not use it
   bool is_stored = false;  ///< the file has its elements, and callers do not pass it
   Sharding sharding{};     ///< over the program's replicas
 };
 
-/// Of all of its elements; 0 for an argument that the program has no use for.
+/// The size of all its elements; 0 for an argument that the program does not use.
 std::size_t bytesOf(const Leaf& leaf, const std::vector<runtime::TensorSpec>& specs);
 
 struct Entry {
@@ -33,32 +32,32 @@ struct Entry {
   std::string value;
 };
 
-/// The entry's value, where it is a number that is not negative; else another.
+/// The entry's value if it is a non-negative number, else `otherwise`.
 std::int64_t numberOf(const std::vector<Entry>& entries, std::string_view key,
                       std::int64_t otherwise);
 
-/// All that a file says of its program.
+/// A file's description of its program.
 struct Description {
   std::string name;
   std::string structure;  ///< the pytrees of arguments and results as JSON, for Python
   std::vector<Leaf> arguments;
   std::vector<Leaf> results;
   std::vector<Entry> options;   ///< that it was compiled with
-  std::vector<Entry> versions;  ///< of what compiled it
+  std::vector<Entry> versions;  ///< of the software that compiled it
   std::vector<Entry> target;    ///< the machine and device it was compiled for
 };
 
 /// A file that `ipujax.precompile` saved: a description, a sealed program, and stored arguments.
-/// Read and verified in full: whatever the bytes, all that it returns is consistent.
+/// Reading verifies the whole file: whatever its bytes, everything returned is consistent.
 ///
 ///   magic, size of the header, header (sealed: description; name, size, digest of each section),
 ///   sections in order, each at a multiple of 64 bytes
 class Package {
  public:
-  /// Throws Error for a file that cannot be read, or is none, is damaged, or of another version.
+  /// Throws Error if the file cannot be read, is not a package, is damaged or of another version.
   static std::shared_ptr<const Package> read(const std::filesystem::path& path);
   /// `stored`: the elements of stored arguments that the program uses, in order. The file appears
-  /// whole, or not at all.
+  /// complete or not at all.
   static void write(const std::filesystem::path& path, const Description& description,
                     std::span<const std::byte> program,
                     std::span<const std::span<const std::byte>> stored);
@@ -67,7 +66,7 @@ class Package {
   const runtime::Program& program() const { return *program_; }
   /// The sealed bytes of the program.
   std::span<const std::byte> programBytes() const { return program_bytes_; }
-  /// The elements of a stored argument, aligned; none of another one.
+  /// The elements of a stored argument, aligned; empty for other arguments.
   std::span<const std::byte> stored(std::size_t argument) const { return stored_[argument]; }
 
  private:
@@ -83,7 +82,7 @@ class Package {
   template <class A, class Sections>
   static void header(A& archive, Description& description, Sections& sections);
 
-  AlignedBytes file_;  // what the spans point into
+  AlignedBytes file_;  // the spans point into this
   Description description_;
   std::vector<Section> sections_;
   std::span<const std::byte> program_bytes_;

@@ -12,7 +12,7 @@
 
 namespace ipujax::embedded {
 
-/// Tasks that run one after another on a thread of their own, which starts with the first.
+/// Runs tasks one after another on a thread of its own, which starts with the first task.
 class Queue {
  public:
   explicit Queue(std::size_t depth) : depth_(depth) {}
@@ -20,9 +20,9 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Waits for a place; throws kTimeout where there is none in time. Null once it is closed.
+  /// Waits for a place; throws kTimeout if there is none in time. Returns null once it is closed.
   std::shared_ptr<Run> push(std::function<void()> task, Clock::time_point deadline);
-  /// Tasks that wait still run: they find their session closed. Returns when all have ended.
+  /// Waiting tasks still run but find their session closed. Returns when all have ended.
   void close();
 
  private:

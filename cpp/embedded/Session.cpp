@@ -34,7 +34,7 @@ std::vector<Tensor> results(const Package& package) {
   return tensors;
 }
 
-/// The file's time-out, where the caller has none.
+/// Uses the file's time-out if the caller has none.
 Session::Options withDefaults(const Package& package, Session::Options options) {
   if (options.timeout.count() == 0)
     options.timeout = Timeout(numberOf(package.description().options, "timeout_us", 0));

@@ -38,7 +38,7 @@ ShardCopies::ShardCopies(Sharding sharding, const std::vector<std::int64_t>& sha
   for (std::size_t d = 0; d < dims; ++d)
     extents_.push_back(static_cast<std::size_t>(shape[d] / counts[d]));
   for (const auto extent : extents_) run_bytes_ = extent > 0 ? run_bytes_ / extent : 0;
-  // Down from the innermost: what is inside of it, in the whole array.
+  // From the innermost dimension outwards: the bytes of the whole array inside each dimension.
   strides_.resize(dims);
   std::size_t stride = run_bytes_;
   for (std::size_t d = dims; d-- > 0;) {

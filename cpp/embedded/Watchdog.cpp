@@ -17,7 +17,7 @@ void Watchdog::begin(Clock::time_point deadline) {
   deadline_ = deadline;
   if (deadline == kNoDeadline) return;
   if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
-  // Deadlines mostly come in order: then the thread wakes for an older one and finds this.
+  // Deadlines mostly come in order: the thread then wakes for an older one and finds this one.
   if (deadline < wakes_) changed_.notify_one();
 }
 

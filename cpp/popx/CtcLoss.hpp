@@ -5,9 +5,9 @@
 
 namespace popx {
 
-/// The losses [batch] of outType that popnn::ctc::calcLossAndGradientLogits gives (from logits) or
-/// calcLossAndGradientLogProbabilities, without a gradient, which PopLibs has no function for. The
-/// model counts PopLibs' vertices of alpha and beta up to the step where they meet.
+/// The losses [batch] of outType that popnn::ctc::calcLossAndGradientLogits (from logits) or
+/// calcLossAndGradientLogProbabilities returns, without the gradient; PopLibs has no such function.
+/// The model counts PopLibs' vertices of alpha and beta up to the step where they meet.
 poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
                        const poplar::Tensor& data, const poplar::Tensor& labels,
                        const poplar::Tensor& dataLengths, const poplar::Tensor& labelLengths,

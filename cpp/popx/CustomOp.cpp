@@ -24,7 +24,7 @@ std::string lastError() {
   return reason ? reason : "no reason given";
 }
 
-/// Whether a library ends before its last segment does: the loader would take the process with it.
+/// Whether a library file is cut off before the end of a segment: the loader would then crash.
 bool isCut(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
@@ -32,7 +32,7 @@ bool isCut(const std::string& path) {
   file.seekg(0);
   file.read(reinterpret_cast<char*>(&header), sizeof(header));
   if (!file || std::string_view(reinterpret_cast<char*>(header.e_ident), SELFMAG) != ELFMAG)
-    return false;  // the loader says what else it is
+    return false;  // the loader reports what it is instead
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) segment{};
     file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof(segment)));

@@ -10,9 +10,9 @@
 
 namespace popx {
 
-/// What a custom op says of itself in its function <name>_metadata.
+/// What a custom op declares in its function <name>_metadata.
 struct CustomOpMetadata {
-  std::vector<std::int64_t> allocating_inputs;  ///< which its allocator makes tensors for
+  std::vector<std::int64_t> allocating_inputs;  ///< inputs whose tensors its allocator makes
   std::map<std::int64_t, std::int64_t>
       aliases;  ///< inputs that are overwritten, and by which output
   bool is_elementwise = false;
@@ -29,17 +29,17 @@ class CustomOpLibrary {
   bool has(const std::string& function) const;
   CustomOpMetadata metadata(const std::string& name, unsigned num_inputs) const;
 
-  /// Adds the program of function <name> and returns its outputs, each with elements of its own.
-  /// Throws poplar_error for what the function throws, and where its outputs are no tensors of the
-  /// graph on its tiles, or (with the IPU Model) it changes inputs that its metadata does not name.
+  /// Adds the program of function <name> and returns its outputs, which share no elements. Throws
+  /// poplar_error if the function throws, if its outputs are not tensors of the graph on its tiles,
+  /// or (with the IPU Model) if it changes inputs that its metadata does not name.
   std::vector<poplar::Tensor> build(poplar::Graph& graph, const std::string& name,
                                     const std::vector<poplar::Tensor>& inputs,
                                     const std::string& attributes, poplar::program::Sequence& prog,
                                     const poplar::DebugContext& debugContext) const;
-  /// The same of function <name>_grad, which takes the forward inputs and outputs, too. Its
+  /// The same for function <name>_grad, which also takes the forward inputs and outputs. Its
   /// metadata and its allocator count all of these as inputs: gradients, forward inputs, forward
-  /// outputs. `input`: whose gradient it computes; 0 where it computes those of all. Of an input
-  /// without a gradient it may leave the tensor empty: that becomes zeros.
+  /// outputs. `input`: whose gradient it computes; 0 if it computes those of all. It may leave the
+  /// tensor of an input without a gradient empty, which becomes zeros.
   std::vector<poplar::Tensor> buildGradient(poplar::Graph& graph, const std::string& name,
                                             int input, const std::vector<poplar::Tensor>& gradients,
                                             const std::vector<poplar::Tensor>& fwd_inputs,
@@ -61,7 +61,7 @@ class CustomOpLibrary {
   std::vector<poplar::Tensor> prepare(const Call& call, const CustomOpMetadata& known,
                                       const std::vector<poplar::Tensor>& inputs) const;
   void* find(const std::string& function) const;
-  void* required(const std::string& function) const;  ///< throws link_error where it is not there
+  void* required(const std::string& function) const;  ///< throws link_error if it is missing
 
   void* handle_ = nullptr;
   int level_ = 0;  ///< of the interface, see CustomOp.cpp

@@ -8,7 +8,7 @@
 
 namespace popx {
 
-/// Of one function of a library: what it is called with.
+/// What one function of a library is called with.
 struct CustomOpLibrary::Call {
   std::string function;
   poplar::Graph& graph;
@@ -59,8 +59,8 @@ bool meetsOneOf(const Tensor& t, const Tensors& others) {
                      [&](const Tensor& other) { return t.intersectsWith(other); });
 }
 
-/// What is also an input, an output before it, or a constant becomes a copy, so that all that
-/// follows may change it.
+/// Copies outputs that overlap an input or an earlier output, or are constants, so that later
+/// operations may change them.
 void separate(const Tensors& inputs, Tensors& outputs, poplar::Graph& graph, Sequence& prog,
               const poplar::DebugContext& debug) {
   Tensors taken = inputs;
@@ -71,7 +71,7 @@ void separate(const Tensors& inputs, Tensors& outputs, poplar::Graph& graph, Seq
   }
 }
 
-/// Those of the inputs that the function leaves alone.
+/// The inputs that the function does not overwrite.
 Tensors keptOf(const Tensors& given, const CustomOpMetadata& known) {
   Tensors kept;
   for (std::size_t i = 0; i < given.size(); ++i)
@@ -79,7 +79,7 @@ Tensors keptOf(const Tensors& given, const CustomOpMetadata& known) {
   return kept;
 }
 
-/// Adds what a function returned, after checks.
+/// Adds the program that a function returned, after checks.
 void addProgram(const std::string& function, const CustomOpMetadata& known, const Tensors& given,
                 const Program& program, Tensors& outputs, poplar::Graph& graph, Sequence& prog,
                 const poplar::DebugContext& debug) {
@@ -95,7 +95,7 @@ void addProgram(const std::string& function, const CustomOpMetadata& known, cons
   separate(kept, outputs, graph, prog, debug);
 }
 
-/// Zeros for the gradients that a function left empty, which have the shapes of forward inputs.
+/// Replaces gradients that a function left empty by zeros of the forward inputs' shapes.
 void fillEmpty(Tensors& outputs, const Tensors& fwd_inputs, int input, const std::string& function,
                poplar::Graph& graph, Sequence& prog, const poplar::DebugContext& debug) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -110,8 +110,8 @@ void fillEmpty(Tensors& outputs, const Tensors& fwd_inputs, int input, const std
   }
 }
 
-/// The same, or integers with and without a sign: functions allocate unsigned indices for operands
-/// of a framework that has only signed ones.
+/// Whether the types are equal, or integers that differ in sign: functions allocate unsigned
+/// indices for operands of a framework that has only signed ones.
 bool holdsAs(const poplar::Type& made, const poplar::Type& wanted) {
   using namespace poplar;
   if (made == wanted) return true;
@@ -144,7 +144,7 @@ Tensor CustomOpLibrary::allocate(const Call& call, unsigned input, const Tensor&
   return made.reinterpret(like.elementType());
 }
 
-/// The inputs as the function gets them: where it wants them, and copies of those it overwrites.
+/// The inputs as the function gets them: in tensors it allocates, and copies if it overwrites them.
 Tensors CustomOpLibrary::prepare(const Call& call, const CustomOpMetadata& known,
                                  const Tensors& inputs) const {
   Tensors given = inputs;

@@ -6,7 +6,7 @@
 namespace popx {
 
 /// Compiles the source of a library against the headers of this build, and loads it. Throws
-/// graph_program_compilation_error and link_error. Of the IPU Model's own build.
+/// graph_program_compilation_error and link_error. Only in the IPU Model's own build.
 CustomOpLibrary compileCustomOps(const std::string& source, const std::string& flags);
 
 }  // namespace popx

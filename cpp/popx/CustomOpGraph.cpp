@@ -19,8 +19,8 @@ void addVariables(const native::ViewPtr& view, Variables& to) {
   if (view) native::forEachRun(*view, [&](std::uint32_t v, auto, auto) { to.insert(v); });
 }
 
-/// The variables that steps of a program write to. Vertices are not looked into: what they write is
-/// known when they are compiled.
+/// The variables that steps of a program write to, without vertices: what they write is only known
+/// when they are compiled.
 void addWritten(const native::ProgramNode& node, Variables& to) {
   for (const auto& operand : node.step.operands)
     if (operand.access != native::Access::kRead) addVariables(operand.view, to);

@@ -7,8 +7,8 @@
 #include "poplar/Program.hpp"
 #include "poplar/exceptions.hpp"
 
-/// What the functions of custom ops left in a graph, as far as a build can tell: with the IPU Model
-/// their programs are read, with public names alone what they say of themselves is believed.
+/// Checks what the functions of custom ops left in a graph, as far as a build can. With the IPU
+/// Model it reads their programs; with public names alone it trusts their metadata.
 namespace popx::custom_op {
 
 [[noreturn]] inline void refuse(const std::string& needs, const std::string& got,
@@ -16,12 +16,12 @@ namespace popx::custom_op {
   throw poplar::poplar_error("[custom_op] needs " + needs + "; got " + got + ". " + advice);
 }
 
-/// Libraries that are loaded afterwards find the names of Poplar that this process has.
+/// Lets libraries that are loaded afterwards find this process's symbols of Poplar.
 void showPoplar();
 
-/// Runs what the user wrote. With the model, what would end the process (abort, a division of an
-/// integer by zero, memory that is not there, no stack left) is a poplar_error with the function's
-/// name instead.
+/// Runs the user's function. With the model, faults that would end the process (abort, integer
+/// division by zero, invalid memory access, stack overflow) become a poplar_error with the
+/// function's name.
 void guarded(const std::string& function, const std::function<void()>& call);
 
 /// Runs the constructors of a library that this process compiled, which the loader left out.
@@ -34,7 +34,7 @@ bool isOf(const poplar::Graph& graph, const poplar::Tensor& t);
 void checkWritten(const std::string& function, const poplar::program::Program& program,
                   const std::vector<poplar::Tensor>& kept);
 
-/// Steps that the user's function made belong to the line that called the op.
+/// Attributes steps that the user's function made to the line that called the op.
 void addPlace(const poplar::program::Program& program, const poplar::DebugContext& debug);
 
 }  // namespace popx::custom_op

@@ -12,7 +12,7 @@
 #include "popx/CustomOpGraph.hpp"
 
 /// The functions of a custom op, by the level of the interface: the library's integer
-/// custom_op_api_level, 0 without one. No public source has level 3: it is taken for 4.
+/// custom_op_api_level, 0 without one. No public source has level 3: it is treated as 4.
 namespace popx::custom_op {
 
 using poplar::Tensor;
@@ -22,7 +22,7 @@ using Indices = std::vector<std::int64_t>;
 using Aliases = std::map<std::int64_t, std::int64_t>;
 using Text = std::string;
 
-// Up to level 2 the first `num_inplace` inputs are overwritten, by the outputs of these numbers.
+// Up to level 2 the first `num_inplace` inputs are overwritten by the outputs of the same indices.
 using Metadata0 = void(Indices&, std::uint32_t&, bool&, std::uint32_t);
 using Metadata1 = void(Indices&, std::uint32_t&, bool&, bool&, std::uint32_t);
 using Metadata3 = void(Indices&, Aliases&, bool&, bool&, bool&, std::uint32_t);
@@ -43,7 +43,7 @@ using Allocator2 = Tensor(poplar::Graph&, std::uint32_t, const Shape&, poplar::T
 using Callback = void(const std::vector<const void*>&, const std::vector<std::uint32_t>&,
                       const std::vector<void*>&, const Text&, const Text&);
 
-/// What a user's function returns; what it throws becomes a poplar_error with its name.
+/// Returns the result of a user's function; its exceptions become a poplar_error with its name.
 template <class F>
 auto called(const std::string& function, const F& call) {
   const auto run = [&](const auto& body) {

@@ -12,8 +12,8 @@ using native::Access;
 using native::ceilDiv;
 using native::Cost;
 
-/// As on tiles: the whole mask in halves, four to a vector (poprand: bernoulli, 4 + vectors), a
-/// slice that leaves its tiles, and one selection for each element of the block.
+/// The cost on tiles: the whole mask in halves, four to a vector (poprand: bernoulli, 4 + vectors),
+/// a slice that leaves its tiles, and one selection for each element of the block.
 Cost costOf(const poplar::Graph& graph, const poplar::Tensor& out,
             const std::vector<std::size_t>& mask) {
   Cost cost;

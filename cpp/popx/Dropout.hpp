@@ -10,8 +10,8 @@ namespace popx {
 /// poprand::dropout of one block of a larger array, with the mask that the whole array would have:
 /// blocks on several devices together equal poprand::shapedDropout of the whole, for equal seeds.
 /// `starts`: INT or UNSIGNED_INT [rank], where the block begins along each dimension. `maskShape`:
-/// of the whole mask, with 1 where it broadcasts. What reaches beyond the whole is any value.
-/// On tiles: the whole mask, of which the block is sliced.
+/// that of the whole mask, with 1 where it broadcasts. Elements beyond the whole array are
+/// undefined. On tiles: makes the whole mask and slices the block from it.
 poplar::Tensor dropoutBlock(poplar::Graph& graph, const poplar::Tensor& seed,
                             const poplar::Tensor& input, const poplar::Tensor& starts,
                             const std::vector<std::size_t>& maskShape, double keepProbability,

@@ -8,8 +8,8 @@
 namespace popx {
 
 /// popops::dynamicSlice as XLA's dynamic_slice: `offset` [dims.size()], of any integer type, is
-/// clamped so that the slice lies inside, where popops goes on at the start of the dimension. On
-/// hardware: the clamped offset, and popops::dynamicSlice.
+/// clamped so that the slice lies inside, whereas popops wraps around. On hardware:
+/// popops::dynamicSlice at the clamped offset.
 poplar::Tensor dynamicSlice(poplar::Graph& graph, const poplar::Tensor& t,
                             const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
                             const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,

@@ -6,7 +6,7 @@ namespace popx {
 
 namespace {
 
-/// A result behind the batch dimensions: [n, n], [n] or [n - 1].
+/// A result's shape after the batch dimensions: [n, n], [n] or [n - 1].
 enum class Size { kMatrix, kLine, kBetween };
 enum class Numbers { kReal, kComplex, kAsGiven };
 struct Result {

@@ -4,9 +4,9 @@
 namespace popx {
 
 /// Eigenvectors (columns) and eigenvalues, ascending, of each Hermitian A [..., n, n], of which one
-/// triangle is read: {vectors [..., n, n], values [..., n], status [...]}. The status is 0, or not
-/// where there are none (a NaN, no convergence). The model counts: reduction to tridiagonal form in
-/// n dependent steps, divide and conquer, and back.
+/// triangle is read: {vectors [..., n, n], values [..., n], status [...]}. The status is 0, or
+/// nonzero if there are none (a NaN, no convergence). The model counts: reduction to tridiagonal
+/// form in n dependent steps, divide and conquer, and back-transformation.
 std::vector<Parts> eigh(Graph& graph, const Parts& a, bool lower, Sequence& prog,
                         const DebugContext& debugContext = {});
 
@@ -15,7 +15,7 @@ std::vector<Parts> eigh(Graph& graph, const Parts& a, bool lower, Sequence& prog
 std::vector<Parts> tridiagonal(Graph& graph, const Parts& a, bool lower, Sequence& prog,
                                const DebugContext& debugContext = {});
 
-/// Eigenvalues of any A [..., n, n] and, where asked for, its left and right eigenvectors, of
+/// Eigenvalues of any A [..., n, n] and, if asked for, its left and right eigenvectors, of
 /// length 1 with a real largest component: {values, left, right, status}, all but the status
 /// complex; vectors not asked for are zeros. The model counts: Hessenberg form, QR iteration,
 /// back-substitution.

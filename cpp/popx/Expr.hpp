@@ -1,6 +1,6 @@
 #pragma once
-/// The expressions that popx's functions take: those of popops and the ones that it lacks. On
-/// hardware popx::map writes the latter in operations of popops and reinterpreted tensors.
+/// The expressions that popx's functions take: those of popops and ones that it lacks. On hardware
+/// popx::map expresses the latter by operations of popops and reinterpreted tensors.
 #ifdef IPUJAX_PUBLIC_NAMES
 #include "popx/hardware/Expr.hpp"
 #else
@@ -43,8 +43,8 @@ class ReducePrecision : public Expr {
                                   exponentBits * 256 + mantissaBits)) {}
 };
 
-/// The same, but where it is rounded to HALF at random the bits are those of a stream: a number
-/// that is not 0. Operations of one stream round equal values alike, wherever they are computed.
+/// The same, but stochastic rounding to HALF takes its bits from a stream, a nonzero number.
+/// Operations of one stream round equal values alike, wherever they are computed.
 class Rounded : public Expr {
  public:
   Rounded(const Expr& a, std::int64_t stream) : Expr(with(a.node(), stream)) {}

@@ -14,8 +14,8 @@ using poplar::Tensor;
 
 static_assert(static_cast<int>(FftType::IRFFT) == static_cast<int>(native::FftType::IRFFT));
 
-/// Elements in all, and the butterflies' worth of work: sum of log2 over the lengths, a length with
-/// a large prime factor counting its two transforms of twice the size.
+/// The number of elements, and of levels of butterflies: the sum of log2 over the lengths, where a
+/// length with a large prime factor counts its two transforms of twice the size.
 struct Work {
   double elements = 1;
   double levels = 0;
@@ -38,13 +38,13 @@ Work workOf(const std::vector<std::size_t>& shape, const std::vector<std::size_t
   return work;
 }
 
-/// Of an element in a radix-2 butterfly: 10 flops on 2 elements. Our estimates: f32v2 arithmetic
+/// Per element in a radix-2 butterfly: 10 flops on 2 elements. Our estimates: f32v2 arithmetic
 /// with its loads and stores; double in software, whose workers take turns.
 double butterflyCycles(const poplar::Type& type) {
   return type == DOUBLE ? 2.5 * native::softwareMultiplyAddCycles(type.element()) : 5;
 }
 
-/// Passes are radix 4; those beyond what a tile holds exchange all.
+/// Passes are radix 4; those that need more elements than a tile holds exchange all of them.
 native::Cost costOf(const Graph& graph, const Work& work, const poplar::Type& type) {
   native::Cost cost;
   cost.code_bytes = 4096;  // our estimate of radix 2, 3, 4, 5 and general codelets

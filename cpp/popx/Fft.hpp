@@ -7,9 +7,10 @@ enum class FftType { FFT, IFFT, RFFT, IRFFT };
 
 /// Discrete Fourier transforms of the last one to three dimensions, of any lengths, in float, or in
 /// the double of emulated programs, which an IPU computes in software. FFT and IFFT
-/// take and give complex numbers {re, im}; RFFT takes real ones and gives the first n / 2 + 1 of
-/// the last dimension, IRFFT takes these and gives n real ones (the imaginary parts of the first,
-/// and of the last where n is even, count as zero). The inverses divide by the number of elements.
+/// take and return complex numbers {re, im}; RFFT takes real ones and returns the first n / 2 + 1
+/// of the last dimension, IRFFT takes these and returns n real ones (the imaginary parts of the
+/// first, and of the last if n is even, count as zero). The inverses divide by the number of
+/// elements.
 /// The model counts: passes of butterflies over the tiles with an exchange between those that a
 /// tile cannot do on the elements it has.
 Parts fft(Graph& graph, const Parts& a, FftType type, const std::vector<std::size_t>& lengths,

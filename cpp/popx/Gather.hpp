@@ -20,7 +20,7 @@ struct GatherDims {
 
 /// popops::gather with batching dimensions, and indices of any integer type: slices of `operand`,
 /// laid out as XLA's gather says. Start indices are clamped so that each slice lies inside. On
-/// hardware: batching dimensions are indices like others, and popops::gather.
+/// hardware: popops::gather, with batching dimensions as further indices.
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& operand,
                       const poplar::Tensor& indices, const GatherDims& dims,
                       poplar::program::Sequence& prog,

@@ -6,10 +6,10 @@
 
 namespace popx {
 
-/// What finite results beyond the largest half become, in steps added from now on: "infinity",
-/// "saturate" or "nan". On hardware the last two are the tiles' NANOO bit (poplar::
+/// Sets what finite results beyond the largest half become, in steps added from now on: "infinity",
+/// "saturate" or "nan". On hardware the last two set the tiles' NANOO bit (poplar::
 /// setFloatingPointBehaviour, which also ends stochastic rounding), and "infinity", which tiles do
-/// not have, leaves them as they are. Throws poplar_error for other names.
+/// not have, leaves it unchanged. Throws poplar_error for other names.
 void setHalfOverflow(poplar::Graph& graph, const std::string& behaviour,
                      poplar::program::Sequence& prog);
 

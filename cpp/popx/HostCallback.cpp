@@ -45,8 +45,8 @@ std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string
   }
   step.attributes.set("id", id).set("dtypes", names);
   step.attributes.set("num_results", static_cast<std::int64_t>(results.size()));
-  // The host is told and then answers; a feed has its batch ready, as a stream with prefetch has.
-  // How long the host's function takes is not known.
+  // The host is notified and then answers; a feed has its batch ready, as a prefetching stream. The
+  // time of the host's function is unknown.
   const unsigned requests = id.rfind("port:", 0) == 0 ? 0 : 2;
   const double syncs = requests == 0 ? 1.0 : 2.0;
   step.cost.host_cycles = syncs * graph.getTarget().getGlobalSyncCycles();

@@ -20,7 +20,7 @@ poplar::Type typeOfDtype(const std::string& dtype);
 
 /// Calls back into the host with copies of `operands` (`dtypes`: JAX's name of each) and returns
 /// what it wrote. On an IPU: the operands are streamed out, the results streamed in, with a host
-/// sync between. Running it without a host that takes callbacks throws.
+/// sync between. Running it without a host that handles callbacks throws.
 std::vector<poplar::Tensor> hostCallback(poplar::Graph& graph, const std::string& id,
                                          const std::vector<poplar::Tensor>& operands,
                                          const std::vector<std::string>& dtypes,

@@ -13,15 +13,15 @@
 
 namespace popx {
 
-/// The attributes of a custom op as typed values: what Python passed as a mapping of names to
-/// numbers, text and lists arrives as JSON. C++17, and no other header of this library.
+/// The attributes of a custom op as typed values. A mapping of names to numbers, text and lists in
+/// Python arrives as JSON. Needs C++17, and no other header of this library.
 ///
 ///     const popx::JsonAttributes given(attributes);
 ///     const float alpha = given.get<float>("alpha");
 ///     const auto axes = given.get<std::vector<int>>("axes", {0});
 ///
-/// Throws std::invalid_argument for text that is no JSON object, for names that are not there, and
-/// for values of another type.
+/// Throws std::invalid_argument for text that is not a JSON object, for missing names, and for
+/// values of another type.
 class JsonAttributes {
  public:
   explicit JsonAttributes(const std::string& json) : at_(json.c_str()), end_(at_ + json.size()) {

@@ -10,7 +10,7 @@ namespace popx {
 std::vector<Parts> lu(Graph& graph, const Parts& a, Sequence& prog,
                       const DebugContext& debugContext = {});
 
-/// The order of `size` rows [..., size] that swaps [..., k], counted from 0, make one after
+/// The order [..., size] of `size` rows after the swaps [..., k], counted from 0, one after
 /// another.
 poplar::Tensor permutationOfPivots(Graph& graph, const poplar::Tensor& pivots, std::size_t size,
                                    Sequence& prog, const DebugContext& debugContext = {});

@@ -49,7 +49,7 @@ bool holdsReals(const poplar::Type& type) { return type == poplar::FLOAT || type
 
 namespace {
 
-/// Of a worker, in its own cycles.
+/// Worker cycles of a multiply-add.
 double multiplyAddCycles(const poplar::Type& type) {
   return type == DOUBLE ? native::softwareMultiplyAddCycles(type.element()) : 1;
 }
@@ -72,7 +72,7 @@ native::Cost cost(const Graph& graph, std::uint64_t items, std::uint64_t rows,
   const double rounds = std::ceil(static_cast<double>(items) * tiles_per_item / tiles);
   const double busy = std::min(tiles, static_cast<double>(items) * tiles_per_item);
   const double bytes_per_tile = elements * bytes / tiles_per_item;
-  // Each worker does a multiply-add in one of its own cycles, which they take in turns.
+  // Each worker does a multiply-add in one of its own cycles; workers take turns.
   const double compute = rounds * flops / 2 / tiles_per_item * multiplyAddCycles(numbers.type);
   const double count = std::max(1.0, steps);
   native::addComputeSet(cost, target, compute + count * rounds * 50,  // 50: a vertex's start
@@ -96,7 +96,7 @@ native::Cost blockedCost(const Graph& graph, const Matrices& a, const Blocked& s
   const double block = std::min(static_cast<double>(steps.block_size), steps.n);
   const double blocks = std::ceil(steps.n / block);
   const auto width = static_cast<std::uint64_t>(block);
-  // Panels in the place of columns.
+  // Panels instead of columns.
   native::Cost found = cost(graph, a.items, a.m * width, (a.n + width - 1) / width, 2 * blocks,
                             flops_per_item, {a.type, a.complex});
   const poplar::Target& target = graph.getTarget();

@@ -6,7 +6,7 @@
 #include "popx/Native.hpp"
 #include "popx/checks/Matrices.hpp"
 
-/// For the fast build: steps that do one thing to each matrix of a batch, real or complex.
+/// For the fast build: steps that apply one operation to each matrix of a batch, real or complex.
 namespace popx::batch {
 
 /// A value of a step: the last `rank` dimensions belong to one item, those before count items.
@@ -26,10 +26,10 @@ std::vector<Parts> emit(Graph& graph, const std::string& kernel, const std::vect
                         const std::vector<Output>& outputs, native::Attributes attributes,
                         native::Cost cost, Sequence& prog, const DebugContext& debugContext);
 
-/// The account of a factorisation that goes through `steps` dependent steps in each item. Matrices
-/// are spread over the tiles; each step broadcasts a column (or the like) to the tiles that share
-/// the matrix, then updates what is left. Our estimate: one multiply-add a cycle and worker, of
-/// doubles as many cycles as software arithmetic takes.
+/// The cost of a factorisation with `steps` dependent steps in each item. Matrices are spread over
+/// the tiles; each step broadcasts a column (or the like) to the tiles that share the matrix, then
+/// updates the rest. Our estimate: one multiply-add per worker cycle; for doubles, as many cycles
+/// as software arithmetic takes.
 struct Numbers {
   poplar::Type type = poplar::FLOAT;
   bool complex = false;
@@ -46,11 +46,11 @@ inline native::Cost cost(const Graph& graph, const Matrices& a, double steps,
 struct Blocked {
   double n;                ///< columns, or rows of X
   std::size_t block_size;  ///< how many one step handles; 0: one, in a loop
-  bool halves;             ///< whether the code is that of halves of halves, not of each block
+  bool halves;             ///< whether code is made for repeated halves, not for each block
 };
 
-/// The same by blocks: in each step one worker factorises the block on the diagonal, which goes to
-/// the tiles that share the panel, and the panel to those that share what is left. Steps are
+/// The same by blocks: in each step one worker factorises the block on the diagonal, which is sent
+/// to the tiles that share the panel, and the panel to those that share the rest. Steps are
 /// unrolled: 512 bytes of code each (our estimate).
 native::Cost blockedCost(const Graph& graph, const Matrices& a, const Blocked& steps,
                          double flops_per_item);

@@ -31,11 +31,11 @@
 #include "popops/internal/Scatter.hpp"
 #include "popops/internal/Sort.hpp"
 
-/// The seam: all that popx takes of the model. A popx function that is no composition of public
-/// calls yet adds a step (`native::emit`: the name of a host kernel, its operands, attributes and
-/// cost), or calls what a public function of PopLibs is made of and more general than it is. popx
-/// includes this header and public ones, nothing else; where there is no model, this is the one
-/// file to replace, by one that refuses.
+/// Everything that popx uses of the model. A popx function that is not yet a composition of public
+/// calls adds a step (`native::emit`: the name of a host kernel, its operands, attributes and
+/// cost), or calls a more general internal function that a public one of PopLibs is built on. popx
+/// includes only this header and public ones; without a model, this is the one file to replace, by
+/// one that refuses.
 namespace popx::native {
 
 namespace groups = gcl::groups;

@@ -4,8 +4,8 @@
 namespace popx {
 
 /// Householder QR of each matrix A [..., m, n]: {factors [..., m, n], tau [..., min(m, n)]}. R
-/// stands in the upper triangle, the reflectors below it. The model counts: min(m, n) dependent
-/// steps, each a reflector broadcast and applied to the columns that are left.
+/// is in the upper triangle, the reflectors below it. The model counts: min(m, n) dependent steps,
+/// each a reflector broadcast and applied to the remaining columns.
 std::vector<Parts> qr(Graph& graph, const Parts& a, Sequence& prog,
                       const DebugContext& debugContext = {});
 
@@ -18,7 +18,7 @@ std::vector<Parts> qrWithPivots(Graph& graph, const Parts& a, const poplar::Tens
 Parts householderProduct(Graph& graph, const Parts& factors, const Parts& tau, Sequence& prog,
                          const DebugContext& debugContext = {});
 
-/// Q C or C Q, with Q^H for `adjoint`, without making Q.
+/// Q C or C Q, with Q^H for `adjoint`, without forming Q.
 Parts householderMultiply(Graph& graph, const Parts& factors, const Parts& tau, const Parts& c,
                           bool left, bool adjoint, Sequence& prog,
                           const DebugContext& debugContext = {});

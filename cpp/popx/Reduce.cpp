@@ -33,7 +33,7 @@ std::vector<std::size_t> keptShape(const Tensor& in, const std::vector<std::size
   return shape;
 }
 
-/// Worker cycles of a body that popc would inline: one instruction an operation, load and store.
+/// Worker cycles of a body that popc would inline: one instruction per operation, load and store.
 native::VertexRate bodyRate(const poplar::Target& target, const ExprProgram& body) {
   native::VertexRate rate(target);
   rate.vector = 1;
@@ -79,9 +79,9 @@ ExprProgram compileBody(const char* where, const std::vector<popops::expr::Expr>
   return program;
 }
 
-/// Whether lanes go over the results, unless there are few or the reduced elements lie side by
-/// side. Part of the step, since it decides the order in which floats are combined: a part of the
-/// results must be computed as all of them are.
+/// Whether lanes run over the results: not if these are few, or the reduced elements adjacent. It
+/// is part of the step, since it decides the order in which floats are combined, which must be the
+/// same for a part of the results as for all of them.
 bool isWide(const Tensor& in, const Tensor& out, const std::vector<std::size_t>& dims) {
   const std::size_t reduced = in.numElements() / std::max<std::size_t>(out.numElements(), 1);
   const bool last_is_reduced = std::ranges::find(dims, in.rank() - 1) != dims.end();

@@ -12,7 +12,7 @@ native::ExprProgram compileBody(const char* where, const std::vector<popops::exp
                                 const std::vector<poplar::Tensor>& values,
                                 const std::vector<poplar::Tensor>& inits);
 
-/// The engine's window of the same numbers, checked for an operand of this rank.
+/// The engine's window with the same numbers, checked for an operand of this rank.
 native::Window checkedWindow(const char* where, const Window& window, std::size_t rank);
 
 }  // namespace popx

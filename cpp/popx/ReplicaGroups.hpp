@@ -7,9 +7,9 @@
 #include "poplar/OptionFlags.hpp"
 #include "poplar/Program.hpp"
 
-/// gcl's collectives over groups that no gcl::CommGroup can say: any division of the replicas. On
-/// hardware they are gcl's own where a CommGroup says the same; else copies between replicas along
-/// permutations, after which each replica takes what is its by its number.
+/// gcl's collectives over groups that gcl::CommGroup cannot express: any division of the replicas.
+/// On hardware they are gcl's own if a CommGroup expresses the groups; else copies between replicas
+/// along permutations, after which each replica selects its part by its number.
 namespace popx {
 
 /// [group][member]: replica numbers, in the order in which members' arrays are combined or laid
@@ -27,7 +27,7 @@ std::vector<poplar::Tensor> allReduce(poplar::Graph& graph,
                                       const poplar::OptionFlags& options = {});
 
 /// Member j of a group of p gets elements [j * m, (j + 1) * m) of the combination of the flattened
-/// data, m = ceil(n / p); what is past the end is zero. Results have rank 1.
+/// data, m = ceil(n / p); elements past the end are zero. Results have rank 1.
 std::vector<poplar::Tensor> reduceScatter(poplar::Graph& graph,
                                           const std::vector<poplar::Tensor>& datas,
                                           gcl::CollectiveOperator op, const ReplicaGroups& groups,
@@ -60,7 +60,7 @@ poplar::Tensor broadcast(poplar::Graph& graph, const poplar::Tensor& data, unsig
                          const poplar::DebugContext& debugContext = {},
                          const poplar::OptionFlags& options = {});
 
-/// Sends along (source, target) pairs of replicas; a target receives once at most, and replicas
+/// Sends along (source, target) pairs of replicas; a target receives at most once, and replicas
 /// that receive nothing get zeros.
 poplar::Tensor collectivePermute(poplar::Graph& graph, const poplar::Tensor& data,
                                  const std::vector<std::pair<unsigned, unsigned>>& pairs,

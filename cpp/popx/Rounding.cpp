@@ -17,7 +17,7 @@ Tensor words(poplar::Graph& graph, std::size_t count, const poplar::DebugContext
   return made;
 }
 
-/// Tiles round at random without any work: no step has a cost.
+/// Tiles round stochastically without any work, so no step has a cost.
 native::StepSpec stepOf(const char* kernel, std::vector<native::Use> operands) {
   native::StepSpec step;
   step.kernel = kernel;

@@ -32,7 +32,7 @@ std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Part
   return batch::emit(
       graph, "popx.tridiagonalSolve", {{lower, 1}, {diagonal, 1}, {upper, 1}, {b, 2}},
       {{b[0].shape(), 2, right.complex}, batch::status(right)}, std::move(attributes),
-      // Columns of B are independent; along n there is nothing to share.
+      // Columns of B are independent; work along n cannot be shared.
       batch::cost(graph, right.items * std::max<std::uint64_t>(right.n, 1), right.m, 1, 1,
                   8 * static_cast<double>(right.m), {right.type, right.complex}),
       prog, {debugContext, "tridiagonalSolve"});

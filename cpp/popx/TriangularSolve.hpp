@@ -13,14 +13,14 @@ struct TriangularSolveParams {
 
 /// X of each triangle A [..., n, n] and B [..., n, m] (or [..., m, n]). A zero on the diagonal
 /// gives infinities and NaN. The model counts: n dependent steps, each a row of X broadcast and
-/// subtracted; or n / block_size of blocks of rows. The block size changes nothing else.
+/// subtracted; or n / block_size steps of blocks of rows. The block size changes only the cost.
 Parts triangularSolve(Graph& graph, const Parts& a, const Parts& b,
                       const TriangularSolveParams& params, Sequence& prog,
                       const DebugContext& debugContext = {});
 
 /// X of each tridiagonal system with partial pivoting: lower, diagonal and upper [..., n] (the
 /// first of lower and the last of upper are not used), B [..., n, m]. `perturb` raises tiny pivots
-/// so that X stays finite. Beside X a status [...]: 0, or where U is singular.
+/// so that X stays finite. Also returns a status [...]: 0, or where U is singular.
 std::vector<Parts> tridiagonalSolve(Graph& graph, const Parts& lower, const Parts& diagonal,
                                     const Parts& upper, const Parts& b, bool perturb,
                                     Sequence& prog, const DebugContext& debugContext = {});

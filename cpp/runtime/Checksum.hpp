@@ -7,9 +7,9 @@
 
 namespace ipujax::runtime {
 
-/// Of the elements of an array, read as unsigned integers: their sum, and their sum times their
-/// positions from 1, both modulo 2^32. Any one altered bit and any two swapped elements change it.
-/// Programs compute the same of what arrives (ipujax/api/feed/checksums.py).
+/// The sum of an array's elements, read as unsigned integers, and the sum of each element times its
+/// position from 1, both modulo 2^32. Any single altered bit and any two swapped elements change
+/// it. Programs compute the same for arrays that arrive (ipujax/api/feed/checksums.py).
 using Checksum = std::array<std::uint32_t, 2>;
 
 template <class Word>
@@ -25,7 +25,7 @@ Checksum checksumOfWords(std::span<const std::byte> bytes) {
   return sums;
 }
 
-/// `width`: bytes of an element, 1, 2 or 4; wider ones are several of 4.
+/// `width`: bytes per element, 1, 2 or 4; wider elements are read as several words of 4 bytes.
 inline Checksum checksumOf(std::span<const std::byte> bytes, std::size_t width) {
   if (width == 1) return checksumOfWords<std::uint8_t>(bytes);
   if (width == 2) return checksumOfWords<std::uint16_t>(bytes);

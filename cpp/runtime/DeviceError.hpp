@@ -6,7 +6,7 @@
 
 namespace ipujax::runtime {
 
-/// What makes devices work again after an error, from the least to the most.
+/// How to recover devices after an error, from the smallest measure to the largest.
 enum class Recovery : std::uint8_t {
   kIpuReset,        ///< reset the IPU and load its memory again
   kPartitionReset,  ///< reset the IPUs of a partition and the links between them
@@ -19,8 +19,8 @@ std::string_view nameOf(Recovery recovery);
 /// Throws std::invalid_argument for other names.
 Recovery recoveryByName(std::string_view name);
 
-/// A device failed, and no program or argument is at fault. The text ends with what ipujax.Error
-/// reads: "(recoverable_runtime_error, recovery_action=ipu_reset)".
+/// A device failed through no fault of the program or its arguments. The message ends with the part
+/// that ipujax.Error parses: "(recoverable_runtime_error, recovery_action=ipu_reset)".
 class DeviceError : public std::runtime_error {
  public:
   DeviceError(const std::string& needs, const std::string& got, Recovery recovery);

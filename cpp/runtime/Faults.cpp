@@ -13,8 +13,8 @@ struct Kind {
   Recovery recovery;
 };
 
-// In the order of Fault. What each needs is PopTorch's: recoverable errors "may be transient", and
-// the IPU-Links come back with the partition (PopTorch user guide, "Error handling").
+// In the order of Fault. Recovery follows PopTorch: recoverable errors "may be transient", and a
+// reset of the partition restores the IPU-Links (PopTorch user guide, "Error handling").
 constexpr std::array kKinds{
     Kind{"link_error", "working IPU-Links", "a link error", Recovery::kPartitionReset},
     Kind{"host_link_timeout", "a host link that answers", "a time-out of the host link",

@@ -11,7 +11,7 @@
 
 namespace ipujax::runtime {
 
-/// How a device was told to fail.
+/// How a device fails.
 enum class Fault : std::uint8_t { kLinkError, kHostLinkTimeout, kEcc, kExchangeParity, kPower };
 
 /// Failures that tests injected, for all devices of the process.
@@ -20,19 +20,19 @@ class Faults {
   static Faults& shared();
   void inject(std::string_view kind, std::uint64_t at_run, std::string_view program);
   void clear();
-  /// Ends the failures for which this is enough.
+  /// Ends the failures that this recovery repairs.
   void reset(Recovery recovery);
-  /// Whether any was injected since the last clear, also one that a reset ended.
+  /// Whether any failure was injected since the last clear, even if a reset ended it.
   bool isInUse() const { return is_in_use_.load(std::memory_order_relaxed); }
 
-  /// A program is about to run: how it is to fail, where a failure is due or was not repaired.
+  /// Called before a program runs: returns the failure that is due or not yet repaired, if any.
   std::optional<Fault> beginRun(const std::string& program) {
     if (!are_any_.load(std::memory_order_relaxed)) return std::nullopt;
     const std::lock_guard lock(mutex_);
     const auto* failed = check(program);
     return failed ? std::optional(failed->kind) : std::nullopt;
   }
-  /// The same, as the error of a device.
+  /// The same, but throws the failure as a DeviceError.
   void failRun(const std::string& program) {
     if (are_any_.load(std::memory_order_relaxed)) throwDue(program);
   }

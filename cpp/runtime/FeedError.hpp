@@ -3,12 +3,12 @@
 
 namespace ipujax::runtime {
 
-/// A feed has no batch for a program, or a program none for a feed; the message says why.
+/// A feed and a program could not exchange a batch; the message says why.
 struct FeedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Ctrl-C came while a program waited for a feed.
+/// Ctrl-C was pressed while a program waited for a feed.
 struct FeedInterrupted : FeedError {
   using FeedError::FeedError;
 };

@@ -19,7 +19,7 @@ struct Ports {
   std::atomic<std::uint64_t> count{0};
 };
 
-/// Never destroyed: programs may run while static objects end.
+/// Never destroyed: programs may still run while static objects are destroyed.
 Ports& ports_() {
   static auto* const instance = std::make_unique<Ports>().release();
   return *instance;

@@ -7,23 +7,23 @@
 
 namespace ipujax::runtime {
 
-/// A host callback that is no Python: what a program calls without the GIL.
+/// A host callback that is not Python, so programs call it without the GIL.
 class HostPort {
  public:
   virtual ~HostPort() = default;
-  /// As HostCallbacks::call; replicas call at one time.
+  /// Like HostCallbacks::call; replicas may call it concurrently.
   virtual void call(std::span<const HostArray> arguments, std::span<const HostArray> results) = 0;
 };
 
-/// The ports of the process by id. Every function may be called from any thread.
+/// All ports of the process, by id. Thread-safe.
 namespace ports {
 
-/// Whether callbacks of this id are ports'.
+/// Whether this callback id is that of a port.
 bool names(const std::string& id);
-/// Registers a port; returns its id. A program that calls the port keeps it while the call runs.
+/// Registers a port; returns its id. A call keeps the port alive until it returns.
 std::string add(std::shared_ptr<HostPort> port);
 void remove(const std::string& id);
-/// Throws FeedError if there is none of that id any more.
+/// Throws FeedError if no port has this id any more.
 std::shared_ptr<HostPort> find(const std::string& id);
 
 }  // namespace ports

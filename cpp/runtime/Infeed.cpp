@@ -116,7 +116,7 @@ Infeed::Stats Infeed::stats() const {
   return {head_, tail_, wait_seconds_};
 }
 
-/// A new run waits for copies that another program makes: their batches stay until they are done.
+/// A new run waits until other programs' copies are done, so that it frees no batch too early.
 void Infeed::begin(std::size_t reader, std::size_t readers) {
   Lock lock(mutex_);
   freed_.wait(lock, [&] {
@@ -128,10 +128,10 @@ void Infeed::begin(std::size_t reader, std::size_t readers) {
   if (readers != readers_.size()) {
     const auto next = furthest();
     readers_.assign(readers, Reader{next, run_, 0});
-    pushed_.notify_all();  // who reads with another number of readers fails
+    pushed_.notify_all();  // programs with another number of readers fail
   }
   auto& own = readers_[reader];
-  if (own.run == run_) {  // the first of a new run
+  if (own.run == run_) {  // the first reader of a new run
     ++run_;
     first_of_run_ = furthest();
   }
@@ -146,7 +146,7 @@ const Infeed::Reader& Infeed::own(std::size_t reader, std::size_t readers) const
                   ". Make an Infeed for each.");
 }
 
-/// What all readers have is free. Batches of a run that ended early may go unread.
+/// Frees the batches that all readers have. Batches of a run that ended early may go unread.
 void Infeed::release() {
   tail_ = std::max(tail_, std::ranges::min_element(readers_, {}, &Reader::next)->next);
   freed_.notify_all();
@@ -184,7 +184,7 @@ bool Infeed::fetch(std::size_t reader, std::size_t readers, std::size_t copies,
   return true;
 }
 
-/// Batches that were pushed before any program was traced have the checksums of the whole.
+/// Batches pushed before any program was traced only have checksums of the whole arrays.
 std::vector<Checksum> Infeed::sentTo(std::size_t part, std::size_t parts, const Slot& slot) const {
   std::vector<Checksum> sent;
   for (std::size_t i = 0; i < widths_.size(); ++i)

@@ -15,44 +15,44 @@
 
 namespace ipujax::runtime {
 
-/// A ring of batches between one thread of the host, which pushes, and programs, which fetch.
+/// A ring buffer of batches. One host thread pushes batches and programs fetch them.
 ///
-/// Several readers (the replicas of a program) share each batch. It has as many parts, along every
-/// array's first dimension, as there are readers, or fewer: then `copies` readers in a row get the
-/// same part. A batch leaves the ring once all readers have it. Programs with as many readers may
-/// share a feed, and then share its batches; one with another number of them takes the feed over.
+/// The readers (the replicas of a program) share each batch: it is split along every array's first
+/// dimension into one part for each group of `copies` consecutive readers. A batch leaves the ring
+/// once all readers have it. Programs with the same number of readers may share a feed and its
+/// batches; a program with another number of readers takes the feed over.
 class Infeed : public std::enable_shared_from_this<Infeed> {
  public:
   struct Stats {
     std::uint64_t pushed = 0;   ///< batches
     std::uint64_t fetched = 0;  ///< batches that all readers have
-    double wait_seconds = 0;    ///< in which readers waited for a batch
+    double wait_seconds = 0;    ///< that readers waited for batches
   };
 
-  /// `bytes`: of each array of a batch. `depth`: batches that the ring holds.
+  /// `bytes`: size of each array of a batch. `depth`: number of batches that the ring holds.
   Infeed(std::vector<std::size_t> bytes, unsigned depth);
 
-  /// Takes checksums of batches from now on, for `check`. `widths`: bytes of each array's elements.
+  /// Computes checksums of batches from now on, for `check`. `widths`: element sizes in bytes.
   void verify(std::vector<std::size_t> widths) { widths_ = std::move(widths); }
 
   const std::vector<std::size_t>& bytes() const { return bytes_; }
 
   // Called by the thread that pushes.
 
-  /// Until a batch fits: only then the next one should be made. False: the feed was closed.
+  /// Waits until a batch fits; make the next one only then. False if the feed was closed.
   bool waitForRoom();
   /// Copies a batch into the ring, which has room.
   void push(std::span<const std::byte* const> arrays);
-  /// There are no more.
+  /// No more batches will come.
   void end();
-  /// There are no more, for this reason: programs that fetch get it as their error.
+  /// No more batches will come: programs that fetch fail with this reason.
   void fail(std::string why);
 
   // Called by any thread.
 
-  /// Nobody waits any more: programs that fetch get an error with this reason.
+  /// Ends all waits: programs that fetch fail with this reason.
   void close(std::string why);
-  /// Empty and open again, from batch 0. The thread that pushed must have ended.
+  /// Empties the feed and opens it again from batch 0. The pushing thread must have ended.
   void reset();
   /// Seconds that a program waits for a batch before it fails; 0: for ever.
   void setTimeout(double seconds);
@@ -60,20 +60,20 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
 
   // Called by programs.
 
-  /// A run begins. Readers that an earlier run left at different batches meet at the furthest.
+  /// Begins a run. Readers that an earlier run left at different batches skip to the furthest one.
   void begin(std::size_t reader, std::size_t readers);
-  /// Copies the reader's part of the next batch to `arrays`. False: the data ended; zeros.
-  /// Throws FeedError if the data ended and `stops` is false, and where no batch comes.
+  /// Copies the reader's part of the next batch to `arrays`. At the end of the data, writes zeros
+  /// and returns false, or throws FeedError if `stops` is false. Also throws if no batch comes.
   bool fetch(std::size_t reader, std::size_t readers, std::size_t copies,
              std::span<std::byte* const> arrays, bool stops);
 
-  /// Throws FeedError unless these are the checksums of what the reader fetched last.
+  /// Throws FeedError unless these are the checksums of the batch that the reader fetched last.
   void check(std::size_t reader, std::size_t readers, std::span<const Checksum> arrived) const;
 
   enum class Call { kBegin, kFetch, kFetchOrStop, kCheck };
-  /// What programs of so many readers call; registered. Operands: the reader's number (int32), and
-  /// of kCheck the checksums (uint32[arrays, 2]).
-  /// Results: this number; of kFetchOrStop, a bool whether there was a batch; the arrays.
+  /// Registers a port for programs with this many readers; returns its id. Operands: the reader's
+  /// number (int32) and, for kCheck, the checksums (uint32[arrays, 2]).
+  /// Results: this number; for kFetchOrStop, a bool that tells if there was a batch; the arrays.
   std::string port(Call call, std::size_t readers, std::size_t copies);
 
  private:
@@ -87,7 +87,7 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   };
   struct Slot {
     std::vector<std::vector<std::byte>> arrays;
-    std::size_t parts = 0;                    // whose checksums these are
+    std::size_t parts = 0;                    // that `sums` covers
     std::vector<std::vector<Checksum>> sums;  // [array][part]
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -104,7 +104,7 @@ class Infeed : public std::enable_shared_from_this<Infeed> {
   std::vector<std::size_t> widths_;             // empty: nothing is verified
   std::atomic<std::size_t> expected_parts_{1};  // of the programs that will fetch
   std::vector<Slot> slots_;                     // [depth]
-  mutable std::mutex mutex_;                    // guards what follows; slots are copied without it
+  mutable std::mutex mutex_;                    // guards all below; slots are copied without it
   std::condition_variable pushed_, freed_;
   std::vector<Reader> readers_;
   std::uint64_t head_ = 0, tail_ = 0;  // batches pushed, and released

@@ -15,7 +15,7 @@ std::array<MappedMemory::Range, 1000> ranges;
 struct sigaction previous;  // written before `handle` is installed
 std::uintptr_t page_bytes = 0;
 
-/// Puts a page of zeros where the file's is gone. Async-signal-safe: atomic operations and mmap.
+/// Replaces a missing page by zeros. Async-signal-safe: only uses atomic operations and mmap.
 bool repair(std::uintptr_t at) {
   for (auto& range : ranges) {
     if (at < range.begin.load() || at >= range.end.load()) continue;
@@ -35,7 +35,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0) return previous.sa_sigaction(signal, info, context);
   if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
     return previous.sa_handler(signal);
-  sigaction(signal, &previous, nullptr);  // the access is made again, and ends the process
+  sigaction(signal, &previous, nullptr);  // the access is repeated, and ends the process
 }
 
 void handleSignals() {
@@ -48,7 +48,7 @@ void handleSignals() {
   previous = now;
   struct sigaction own = {};
   own.sa_sigaction = handle;
-  own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // a handler before it may not return
+  own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // the previous handler may not return
   sigemptyset(&own.sa_mask);
   sigaction(SIGBUS, &own, nullptr);
 }

@@ -5,9 +5,9 @@
 
 namespace ipujax::runtime {
 
-/// A memory-mapped file that may be truncated while it is used. Where its pages are gone the system
-/// sends SIGBUS, which would end the process; while this lives, they are zeros instead, and it
-/// tells. Any thread may use the memory. One beyond the first thousand changes nothing.
+/// A memory-mapped file that may be truncated while it is used. Access to a missing page raises
+/// SIGBUS, which would end the process; while this object lives, the page reads as zeros instead.
+/// Any thread may use the memory. At most 1000 files are protected at a time.
 class MappedMemory {
  public:
   MappedMemory(const void* begin, std::size_t bytes);
@@ -15,7 +15,7 @@ class MappedMemory {
   MappedMemory(const MappedMemory&) = delete;
   MappedMemory& operator=(const MappedMemory&) = delete;
 
-  bool isTorn() const;  ///< whether pages were gone
+  bool isTorn() const;  ///< whether pages were missing
 
   struct Range {
     std::atomic<bool> is_taken{false};

@@ -50,7 +50,7 @@ void Outfeed::begin(std::size_t writer, std::size_t writers) {
     std::erase_if(items_, [](const Item& item) { return item.missing > 0; });
   }
   auto& own = writers_[writer];
-  if (own.run == run_) {  // the first of a new run
+  if (own.run == run_) {  // the first writer of a new run
     ++run_;
     std::erase_if(items_, [](const Item& item) { return item.missing > 0; });
     first_of_run_ = first_ + items_.size();
@@ -65,8 +65,8 @@ void Outfeed::setBound(std::size_t bytes, double seconds) {
   timeout_seconds_ = seconds;
 }
 
-/// Who is not ahead of the others needs none. All items of a feed have the same size. The newest
-/// whole one, if that is all that is kept, waits for nobody.
+/// A writer that is not ahead of the others needs no room. All items of a feed have the same size.
+/// If only the newest complete item is kept, it does not count.
 bool Outfeed::hasRoom(const Writer& writer, std::size_t item_bytes) const {
   if (writer.next < first_ + items_.size()) return true;
   const auto waiting = items_.size() - (keeps_last_ && hasItem() ? 1 : 0);

@@ -13,44 +13,45 @@
 
 namespace ipujax::runtime {
 
-/// What programs hand out while they run. Writers (the replicas of a program) give a part each; an
-/// item is complete once it has all parts, in the writers' order.
+/// Results that programs hand out while they run. Each writer (a replica of a program) adds a part;
+/// an item is complete once it has all parts, in the writers' order.
 ///
-/// Items that nobody takes are bounded: where another would not fit, the program waits until some
-/// are taken, and fails after a time. One item always fits.
+/// The memory of waiting items is bounded: if another does not fit, the program waits until some
+/// are taken, and fails after a timeout. One item always fits.
 class Outfeed : public std::enable_shared_from_this<Outfeed> {
  public:
   /// `keeps_last`: a complete item replaces all earlier ones.
   explicit Outfeed(bool keeps_last) : keeps_last_(keeps_last) {}
 
-  /// `bytes`: of items at most, 0: no bound. `seconds` a program waits for room; 0: for ever.
+  /// `bytes`: limit of all waiting items; 0: none. `seconds`: how long a program waits for room;
+  /// 0: for ever.
   void setBound(std::size_t bytes, double seconds);
 
   // Called by programs.
 
-  /// A run begins: what an earlier one left incomplete is dropped.
+  /// Begins a run and drops items that an earlier run left incomplete.
   void begin(std::size_t writer, std::size_t writers);
   void push(std::size_t writer, std::size_t writers, std::span<const HostArray> arrays,
             std::span<const std::size_t> bytes);
 
   // Called by any thread.
 
-  /// Items, each with the bytes of its arrays.
+  /// The arrays of one item.
   using Arrays = std::vector<std::vector<std::byte>>;
-  /// All complete items, oldest first. They leave the feed.
+  /// Removes and returns all complete items, oldest first.
   std::vector<Arrays> take();
-  /// Until there is a complete item, at most so long; whether there is one.
+  /// Waits at most this long for a complete item; returns whether there is one.
   bool waitForItem(double seconds);
   /// Drops everything.
   void clear();
-  /// Nobody takes items any more: programs that find no room get an error with this reason.
+  /// Nobody takes items any more: programs that find no room fail with this reason.
   void close(std::string why);
   /// Seconds that programs waited for room.
   double waitSeconds() const;
 
   enum class Call { kBegin, kPush };
-  /// What programs of so many writers call; registered. Operands: the writer's number (int32), and
-  /// of kPush arrays of so many bytes. Result: the number.
+  /// Registers a port for programs with this many writers; returns its id. Operands: the writer's
+  /// number (int32) and, for kPush, arrays of these sizes in bytes. Result: the number.
   std::string port(Call call, std::size_t writers, std::vector<std::size_t> bytes);
 
  private:
@@ -71,7 +72,7 @@ class Outfeed : public std::enable_shared_from_this<Outfeed> {
   bool hasItem() const { return !items_.empty() && items_.front().missing == 0; }
 
   const bool keeps_last_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable completed_, freed_;
   std::vector<Writer> writers_{1};
   std::deque<Item> items_;

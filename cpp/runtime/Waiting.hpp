@@ -17,13 +17,13 @@ struct Wait {
   double seconds = 0;
 };
 
-/// Waits until `ready()`, Ctrl-C, or so many seconds (0: for ever). `interrupts`: how many there
-/// were when the program began.
+/// Waits until `ready()`, Ctrl-C or the timeout (0: for ever). `interrupts`: their count when the
+/// program began.
 template <class Ready>
 Wait awaitOrInterrupt(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
                       Ready ready, double timeout_seconds, std::uint64_t interrupts) {
   using Clock = std::chrono::steady_clock;
-  constexpr auto kGlance = std::chrono::milliseconds(20);  // how often it looks for Ctrl-C
+  constexpr auto kGlance = std::chrono::milliseconds(20);  // between checks for Ctrl-C
   const auto start = Clock::now();
   Wait wait;
   for (bool late = false; !late;) {

@@ -1,1 +1,1 @@
-"""What a traced program says of its operations: where they come from, and where they go."""
+"""Where the operations of a traced program come from, and where they are placed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Folders of installed libraries, and what Python itself runs programs with.
+#: Folders of installed libraries, and Python's own code that runs programs.
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|^<frozen ")
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -34,7 +34,7 @@ class Frame:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the user's: of no installed library, nor of this package."""
+        """Whether it is the user's: neither of an installed library nor of this package."""
         return not (self.is_of_this_package or _INSTALLED.search(self.file))
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Frame:
 
 
 def own_place(frames: Iterable[Frame]) -> str:
-    """The innermost of the user's lines; the innermost line of all where no frame is the user's."""
+    """The innermost of the user's lines, or the innermost line of all if no frame is the user's."""
     first: Frame | None = None
     for frame in frames:
         if frame.is_own:
@@ -52,10 +52,10 @@ def own_place(frames: Iterable[Frame]) -> str:
 
 
 def without_repeats(frames: Iterable[Frame]) -> tuple[Frame, ...]:
-    """Each frame once, where it is outermost: JAX repeats those around the body of a loop."""
+    """Keeps each frame's outermost occurrence: JAX repeats those around the body of a loop."""
     return tuple(reversed(dict.fromkeys(reversed(tuple(frames)))))
 
 
 def shown_frames(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Those that a reader of a report looks for: the user's and those of libraries."""
+    """The frames for reports: the user's and those of libraries."""
     return (frame for frame in frames if not frame.is_of_this_package)

@@ -1,4 +1,4 @@
-"""The layer of an op: the named scopes of the name that JAX gave it."""
+"""The layer of an op: the named scopes in the name that JAX gave it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def layer_of(name: str) -> tuple[str, str]:
 
 
 def scopes_of(name: str, functions: Collection[str] | None = None) -> list[str]:
-    """The named scopes of a name, without what JAX names by itself.
+    """The named scopes of a name, without those that JAX adds.
 
     Args:
         name: as JAX gives it.
@@ -52,7 +52,7 @@ def scopes_of(name: str, functions: Collection[str] | None = None) -> list[str]:
 
 
 def direction_of(name: str) -> str:
-    """ "forward" or "backward" of a derivative; empty for ops of none."""
+    """ "forward" or "backward" for ops of a derivative; empty for others."""
     if is_backward(name):
         return "backward"
     return "forward" if "jvp(" in name else ""
@@ -64,7 +64,7 @@ def is_backward(name: str) -> bool:
 
 
 def named_layer(layer: str, patterns: Iterable[str]) -> str:
-    """The outermost part of a layer's path that a pattern matches; empty where none does.
+    """The outermost part of a layer's path that a pattern matches; empty if none does.
 
     Example:
         >>> named_layer("decoder/layer1/attention", ["*/layer*"])
@@ -76,7 +76,7 @@ def named_layer(layer: str, patterns: Iterable[str]) -> str:
 
 
 def matches(layer: str, pattern: str) -> bool:
-    """Whether a pattern, as of file names, means this layer; brackets also mean themselves.
+    """Whether a pattern, as for file names, matches this layer; brackets also match themselves.
 
     Example:
         >>> matches("Model/layers[1]", "Model/layers[*]"), matches("layer1", "layer[0-2]")
@@ -86,7 +86,7 @@ def matches(layer: str, pattern: str) -> bool:
 
 
 def _split(name: str) -> list[str]:
-    """At slashes outside of parentheses."""
+    """Splits at slashes outside parentheses."""
     parts, depth, begin = [], 0, 0
     for i, character in enumerate(name):
         depth += (character == "(") - (character == ")")

@@ -1,7 +1,7 @@
 """Paths of modules, such as "Model/encoder/norm", from call frames and named scopes.
 
 flax linen and haiku name the scope of each module, so that the names of operations have its path.
-flax nnx and equinox name none, or the class alone. There the path comes from the frames of the
+flax nnx and equinox name none, or only the class. For these the path comes from the frames of the
 modules' methods: a module that its caller calls as `self.encoder(x)` is "encoder", any other has
 the name of its class.
 """
@@ -19,7 +19,7 @@ from types import ModuleType
 
 from ipujax.annotations.frames import Frame
 
-#: What the classes of modules derive from, by its name in each library.
+#: The name of the base class of modules, in each library.
 _BASE = "Module"
 #: Libraries whose modules name their own scopes.
 _NAMING = ("flax.linen.", "haiku.")
@@ -45,7 +45,7 @@ def layer_path(scopes: Sequence[str], frames: Sequence[Frame]) -> str:
         scopes: the named scopes and jitted functions around it, outermost first.
         frames: the call frames around it, innermost first.
     Returns:
-        Scopes and modules as a path; where there are none, the user's function, as "loss()".
+        Scopes and modules as a path; if there are none, the user's function, as "loss()".
 
     Example:
         >>> layer_path([], [Frame("Model.__call__", "model.py", 3), Frame("loss", "train.py", 8)])
@@ -61,7 +61,7 @@ def layer_path(scopes: Sequence[str], frames: Sequence[Frame]) -> str:
 
 
 def own_function(frames: Sequence[Frame]) -> str:
-    """The user's innermost function with a name, as "loss()"; empty where there is none."""
+    """The user's innermost function with a name, as "loss()"; empty if there is none."""
     for frame in frames:
         name = frame.function.rpartition(f"{_LOCALS}.")[2]
         if frame.is_own and name and name not in NAMELESS:
@@ -90,7 +90,7 @@ def _joined(scopes: Sequence[str], called: Sequence[Called], frames: Sequence[Fr
 def _in_order(
     scopes: Sequence[str], called: Sequence[Called], frames: Sequence[Frame]
 ) -> list[str] | None:
-    """Scopes and modules as they were entered; None where the source does not say that."""
+    """Scopes and modules in the order they were entered; None if the source does not tell."""
     modules = {each.depth: each.name for each in called}
     path, rest = [], list(scopes)
     for depth, frame in enumerate(reversed(frames)):
@@ -107,7 +107,7 @@ def _in_order(
 
 @lru_cache(maxsize=1 << 12)
 def _scopes_entered(file: str, line: int) -> int:
-    """The named scopes that are entered around a line of a function, inside of it."""
+    """The number of named scopes that a function enters around a line."""
     node: ast.AST | None = _tree_of(file)
     count = 0
     while node is not None:
@@ -143,7 +143,7 @@ def _is_scope_of(scope: str, kind: str) -> bool:
 def called_modules(frames: Sequence[Frame]) -> list[Called]:
     """The modules whose methods are running, outermost first."""
     found: list[Called] = []
-    caller: Frame | None = None  #: the frame around, wrappers of libraries left out
+    caller: Frame | None = None  #: the frame around it, without wrappers of libraries
     is_in_module = False  #: whether it is a method of the last module found
     for depth, frame in enumerate(reversed(frames)):
         owner, method = _method_of(frame)
@@ -170,14 +170,14 @@ def called_modules(frames: Sequence[Frame]) -> list[Called]:
 
 
 def _method_of(frame: Frame) -> tuple[str, str]:
-    """The class and the method of a frame; empty where it is no method's."""
+    """The class and the method of a frame; empty if it is not a method's."""
     owner, _, method = frame.function.rpartition(".")
     return ("", "") if owner.endswith(_LOCALS) else (owner, method)
 
 
 @lru_cache(maxsize=1 << 12)
 def _base_of(frame: Frame, owner: str) -> str | None:
-    """The library of the class's base `Module`, where Python can find the class."""
+    """The library of the class's base `Module`, if Python can find the class."""
     found: object = _module_of(frame.file)
     for part in owner.split("."):
         found = getattr(found, part, None)
@@ -193,7 +193,7 @@ def _module_of(file: str) -> ModuleType | None:
 
 
 def _attribute_called(caller: Frame, method: str) -> str | None:
-    """The attribute of `self` that a call is of, as "layers[0]", "" for `self`, None for others."""
+    """The attribute of `self` that is called, as "layers[0]", "" for `self`, None for others."""
     text = _text_of(caller)
     try:
         call = ast.parse(text.strip(), mode="eval").body if text else None
@@ -214,7 +214,7 @@ def _attribute_called(caller: Frame, method: str) -> str | None:
 
 @lru_cache(maxsize=1 << 12)
 def _text_of(frame: Frame) -> str:
-    """The expression at a frame's place; empty where the source or its columns are unknown."""
+    """The expression at a frame's place; empty if the source or its columns are unknown."""
     last = frame.line if frame.end_line < 0 else frame.end_line
     if frame.column < 0 or frame.end_column < 0:
         return ""

@@ -11,7 +11,7 @@ from ipujax.annotations.module_paths import layer_path, own_names
 
 
 class Origin(NamedTuple):
-    """What a report says of a step besides its costs; empty where unknown."""
+    """What a report shows for a step besides its costs; empty if unknown."""
 
     line: str = ""  #: as "train.py:31"
     layer: str = ""  #: named scopes and modules around it, as "Model/encoder/norm"
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
 
 
 def read_origin(text: str) -> Origin:
-    """What `Origin.text` wrote; of other text, its line alone."""
+    """Reads the text of `Origin.text`; of other text, only the line."""
     fields = text.split("\n")
     if len(fields) < len(Origin._fields) - 1:
         return Origin(fields[0])
@@ -37,7 +37,7 @@ def read_origin(text: str) -> Origin:
 
 
 def layer_here(name: str, frames: Sequence[Frame]) -> str:
-    """The layer of an operation, of its name and the call frames around it, innermost first."""
+    """The layer of an operation, from its name and its call frames, innermost first."""
     return layer_path(scopes_of(name, own_names(frames) if frames else None), frames)
 
 

@@ -1,4 +1,4 @@
-"""The memories and the layouts that arrays have on an IPU; errors for all others."""
+"""The memories and layouts that arrays can have on an IPU; errors for all others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STAGE = "ipujax.stage"
 STAGE_NAME = "ipujax.stage_name"
 DIRECTION = "ipujax.direction"
 PIPELINE = "ipujax.pipeline"
-#: The fewest bytes of a value that waits in the host's memory for its backward pass.
+#: The size in bytes of the smallest value that waits in host memory for its backward pass.
 OFFLOAD = "ipujax.offload"
 
 #: The attribute of the stages of a phase, if values leave the tiles between phases: `LeavingPhase`.
@@ -44,12 +44,12 @@ WEIGHT_UPDATE = "ipujax.weight_update"
 #: The attribute by which `ipu.block` names what an op belongs to.
 BLOCK = "ipujax.block"
 
-#: The attribute of a call of `ipu.outlined`; and, of what is put in its place, the numbers of such
-#: calls around it.
+#: The attribute of a call of `ipu.outlined`; and that of the ops that replace the call, with the
+#: numbers of such calls around them.
 OUTLINED = "ipujax.outlined"
 OUTLINED_CALLS = "ipujax.outlined_calls"
 
-#: The dimensions of an array, that of neighbours in memory first.
+#: The dimensions of an array; the one whose elements are adjacent in memory comes first.
 MinorToMajor = tuple[int, ...]
 
 #: The layout of a result that takes the one that the program gave it, if any.
@@ -108,7 +108,7 @@ def memory_of(where: str, kind: str | None) -> str:
 
     Args:
         where: the caller, such as "device_put", for the message.
-        kind: JAX's name for it; None where nothing was requested.
+        kind: JAX's name for it; None if nothing was requested.
     Raises:
         PlacementError: IPUs have no such memory.
     """
@@ -129,8 +129,8 @@ def layout_of(
 
     Args:
         where: the caller, for the message.
-        text: "default", "auto", or dimensions with what else a layout says: "{0,1}", "{0,1:E(4)}".
-        dtype: of an element, whose bits a layout may repeat; None where it must not.
+        text: "default", "auto", or dimensions with the rest of a layout: "{0,1}", "{0,1:E(4)}".
+        dtype: the element type, whose bits a layout may repeat; None if it must not.
     Raises:
         PlacementError: IPUs have no such layout.
     """

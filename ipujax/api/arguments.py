@@ -1,4 +1,4 @@
-"""What the arguments of functions are: numbers of Python, NumPy or JAX, flags, and arrays."""
+"""Checks and converts arguments: Python, NumPy or JAX numbers, flags, and arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST_INT32 = 2**31 - 1
 
 
 def whole_number(value: Any) -> int | None:
-    """An integer of Python, NumPy or JAX as Python's; None for all else, also for a bool."""
+    """A Python, NumPy or JAX integer as an int; None for anything else, including a bool."""
     if isinstance(value, bool | np.bool_):
         return None
     try:
@@ -38,7 +38,7 @@ def count(where: str, name: str, value: Any, least: int = 1) -> int:
     """A whole number that int32 holds.
 
     Raises:
-        ConfigError: it is none, or below `least`.
+        ConfigError: it is not one, or is below `least`.
     """
     number = whole_number(value)
     if number is None or not least <= number <= LARGEST_INT32:
@@ -53,10 +53,10 @@ def count(where: str, name: str, value: Any, least: int = 1) -> int:
 
 
 def flag(where: str, name: str, value: Any) -> bool:
-    """A bool of Python, NumPy or JAX, or 0 or 1, as Python's.
+    """A Python, NumPy or JAX bool, or 0 or 1, as a Python bool.
 
     Raises:
-        ConfigError: it is neither, such as a text, an array or what is traced.
+        ConfigError: it is something else, such as a string, an array or a traced value.
     """
     if not isinstance(value, jax.core.Tracer):
         if isinstance(value, bool | np.bool_):
@@ -72,7 +72,7 @@ def flag(where: str, name: str, value: Any) -> bool:
 
 
 def function(where: str, name: str, value: Any) -> Any:
-    """A function, as it is.
+    """The function, unchanged.
 
     Raises:
         ConfigError: it cannot be called.
@@ -83,7 +83,7 @@ def function(where: str, name: str, value: Any) -> Any:
 
 
 def text(where: str, name: str, value: Any) -> str:
-    """A text, as it is.
+    """The string, unchanged.
 
     Raises:
         ConfigError: it is of another type.
@@ -94,10 +94,10 @@ def text(where: str, name: str, value: Any) -> str:
 
 
 def texts(where: str, name: str, values: Any) -> tuple[str, ...]:
-    """Several texts.
+    """Several strings.
 
     Raises:
-        ConfigError: it is a single text, or one is of another type.
+        ConfigError: it is a single string, or one is of another type.
     """
     found = () if isinstance(values, str | bytes) or not isinstance(values, Iterable) else values
     given = tuple(found)
@@ -112,7 +112,7 @@ def whole_numbers(where: str, name: str, values: Any) -> list[int]:
     """Several different whole numbers.
 
     Raises:
-        ConfigError: one is none, or is there twice.
+        ConfigError: one is not a whole number, or occurs twice.
     """
     is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes | jax.core.Tracer)
     numbers = [whole_number(value) for value in values] if is_list else [None]
@@ -126,9 +126,9 @@ def whole_numbers(where: str, name: str, values: Any) -> list[int]:
 
 
 def real_number(value: Any) -> float:
-    """A number of Python, NumPy or JAX as Python's; NaN for all else, also for a traced one.
+    """A Python, NumPy or JAX number as a float; NaN for anything else, including a traced value.
 
-    What is beyond float32 is an infinity, as it would be on an IPU, unless JAX has 64 bits.
+    A number beyond float32 becomes an infinity, as on an IPU, unless JAX has 64 bits.
     """
     if isinstance(value, str | bytes | bool | np.bool_):
         return float("nan")
@@ -141,10 +141,10 @@ def real_number(value: Any) -> float:
 
 
 def number(where: str, name: str, value: Any, advice: str = "Pass such a number") -> float:
-    """A number of Python, NumPy or JAX as Python's.
+    """A Python, NumPy or JAX number as a float.
 
     Raises:
-        ConfigError: it is none, NaN, or traced.
+        ConfigError: it is NaN, traced, or not a number.
     """
     found = real_number(value)
     if math.isnan(found):
@@ -153,10 +153,10 @@ def number(where: str, name: str, value: Any, advice: str = "Pass such a number"
 
 
 def rate_of(where: str, learning_rate: Any) -> jax.Array:
-    """A learning rate as float32 []; None is 0, and what is traced is what it will be.
+    """A learning rate as float32 []; None is 0, and a traced value is not checked.
 
     Raises:
-        ConfigError: it is known to be negative, infinite or no number.
+        ConfigError: it is known to be negative, infinite or not a number.
     """
     if isinstance(learning_rate, jax.core.Tracer) and not learning_rate.ndim:
         return learning_rate.astype(jnp.float32)
@@ -170,13 +170,13 @@ def rate_of(where: str, learning_rate: Any) -> jax.Array:
 
 
 def dimension(axis: Any, rank: int) -> int | None:
-    """The dimension, 0 to rank - 1, that an axis names, from -rank on; None where it names none."""
+    """The dimension, 0 to rank - 1, that an axis names, from -rank on; None if it names none."""
     number = whole_number(axis)
     return number % rank if number is not None and -rank <= number < rank else None
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype; of what is none, its text."""
+    """The name of a dtype; for anything else, its repr."""
     try:
         return jnp.dtype(dtype).name
     except TypeError:
@@ -184,7 +184,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def check_dtype(where: str, name: str, dtype: Any, kind: Any = jnp.floating) -> None:
-    """Refuses what is neither None nor a dtype of this kind that JAX has."""
+    """Refuses anything but None or a dtype of this kind that JAX supports."""
     if dtype is None:
         return
     try:
@@ -200,10 +200,10 @@ def check_dtype(where: str, name: str, dtype: Any, kind: Any = jnp.floating) -> 
 
 
 def array(where: str, name: str, value: Any) -> jax.Array:
-    """The value as an array of JAX.
+    """The value as a JAX array.
 
     Raises:
-        ConfigError: it is none, or has integers that JAX would wrap around to 32 bits.
+        ConfigError: it is not an array, or has integers that JAX would wrap around to 32 bits.
     """
     try:
         made = jnp.asarray(value)
@@ -217,7 +217,7 @@ def array(where: str, name: str, value: Any) -> jax.Array:
 
 
 def _check_not_wrapped(where: str, name: str, value: Any, dtype: Any) -> None:
-    """Refuses integers of NumPy's 64 bits that are not those of their 32 bits."""
+    """Refuses 64-bit NumPy integers that do not fit 32 bits."""
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "iu":
         return
     if value.dtype.itemsize <= dtype.itemsize or not value.size:
@@ -232,10 +232,10 @@ def _check_not_wrapped(where: str, name: str, value: Any, dtype: Any) -> None:
 
 
 def shape_and_dtype(where: str, name: str, value: Any) -> jax.ShapeDtypeStruct:
-    """Of an array, or of what describes one.
+    """Shape and dtype of an array, or of a description of one.
 
     Raises:
-        ConfigError: it has none, or a dtype that JAX does not have.
+        ConfigError: it has none, or a dtype that JAX does not support.
     """
     try:
         given = jax.ShapeDtypeStruct(value.shape, value.dtype)
@@ -257,7 +257,7 @@ def shape_and_dtype(where: str, name: str, value: Any) -> jax.ShapeDtypeStruct:
 
 
 def check_arrays(where: str, name: str, values: Any) -> None:
-    """Refuses a pytree with a leaf that is no array."""
+    """Refuses a pytree with a leaf that is not an array."""
     for leaf in jax.tree.leaves(values):
         array(where, name, leaf)
 
@@ -266,7 +266,7 @@ def floats(where: str, name: str, value: Any) -> jax.Array:
     """The value as an array of a float dtype.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not one.
     """
     made = array(where, name, value)
     if not jnp.issubdtype(made.dtype, jnp.floating):
@@ -277,9 +277,9 @@ def floats(where: str, name: str, value: Any) -> jax.Array:
 
 
 def wide_dtype(dtype: Any) -> Any:
-    """What numbers of the dtype are computed in without losing any: float32 or more.
+    """The dtype to compute in without losing precision: float32 or wider.
 
-    JAX promotes no float of 8 bits or fewer.
+    JAX does not promote floats of 8 bits or fewer.
     """
     if jnp.issubdtype(dtype, jnp.floating) and jnp.dtype(dtype).itemsize == 1:
         return jnp.dtype(jnp.float32)
@@ -287,7 +287,7 @@ def wide_dtype(dtype: Any) -> Any:
 
 
 def known_outside(values: jax.Array | np.ndarray, low: int, high: int) -> int | None:
-    """One of the integers that is below low or above high, as far as tracing knows them."""
+    """One of the integers that is below low or above high; None if none is, or they are traced."""
     if isinstance(values, jax.core.Tracer):
         return None
     known = np.asarray(values)
@@ -305,10 +305,10 @@ def as_int32(indices: jax.Array) -> jax.Array:
 
 
 def check_real(where: str, name: str, value: jax.Array) -> None:
-    """Refuses complex numbers and flags, of which a cast to floats would make others.
+    """Refuses complex numbers and bools, which a cast to floats would change.
 
     Raises:
-        ConfigError: the value is of them.
+        ConfigError: the value is one of these.
     """
     if not (jnp.issubdtype(value.dtype, jnp.floating) or jnp.issubdtype(value.dtype, jnp.integer)):
         raise ConfigError(
@@ -320,7 +320,7 @@ def arrays(where: str, name: str, kind: type[Arrays], values: Any) -> Arrays:
     """The values as a named tuple of arrays.
 
     Raises:
-        ConfigError: there are more, or fewer, or one is no array.
+        ConfigError: there are more, or fewer, or one is not an array.
     """
     fields = kind._fields
     if not isinstance(values, tuple | list) or len(values) != len(fields):

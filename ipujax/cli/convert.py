@@ -17,7 +17,7 @@ from ipujax.cli.product_arguments import add_product_arguments
 from ipujax.errors import ConvertError
 from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
 
-#: Settings that are JSON on the command line, or a file of it.
+#: Settings given as JSON on the command line, or as a JSON file.
 _JSON = {
     "gelu_replacement": "replace GELUs by the IPU's: true, or an object of regular expressions for "
     "nodes, node_as_gelu_input, node_use_gelu_output",
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _num_ipus(settings: Any) -> int:
-    """IPUs of the JAX device that compiles it: a power of two, as devices have."""
+    """Number of IPUs of the JAX device that compiles it: a power of two, as for all devices."""
     pipeline = settings.pipeline_cfg
     needed = settings.num_ipus
     if pipeline is not None:

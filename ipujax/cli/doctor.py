@@ -75,7 +75,7 @@ def devices() -> str:
 
 
 def default_platform() -> str:
-    """Where JAX runs what names no device; never fails, as it may be meant so."""
+    """Where JAX runs programs that name no device; never fails, as it may be intended."""
     import jax
 
     found = jax.default_backend()
@@ -85,7 +85,7 @@ def default_platform() -> str:
 
 
 def self_test() -> str:
-    """A jitted gradient step against NumPy, on the first IPU, with its cost."""
+    """Compares a jitted gradient step on the first IPU with NumPy; returns its cost."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -123,7 +123,7 @@ CHECKS: dict[str, Callable[[], str]] = {
 
 
 class Outcome(NamedTuple):
-    """What a check found."""
+    """The result of a check."""
 
     check: str
     passed: bool

@@ -1,4 +1,4 @@
-"""Arrays from texts such as "ones((2, 3))": a small part of NumPy, read and never executed."""
+"""Arrays from strings such as "ones((2, 3))": a small part of NumPy, parsed and never executed."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ NEEDS = (
 
 
 def evaluate(text: str) -> np.ndarray:
-    """The array that the text means; `np.` may stand before names. Random ones are the same in
-    every process.
+    """The array that the text describes; names may have the prefix `np.`. Random arrays are the
+    same in every process.
 
     Raises:
-        ConfigError: the text has anything but what `NEEDS` says, or NumPy refuses it.
+        ConfigError: the text has anything but what `NEEDS` lists, or NumPy refuses it.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval")
@@ -98,7 +98,7 @@ def _call(node: ast.Call) -> Any:
 
 
 def _name(node: ast.expr) -> str:
-    """The dotted name without "np." or "numpy."; empty where it is none."""
+    """The dotted name without "np." or "numpy."; empty if it is not a name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -111,7 +111,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _check_call(name: str, args: list[Any], named: dict[str, Any]) -> None:
-    """Refuses arrays that no memory holds, before NumPy makes them."""
+    """Refuses arrays that do not fit in memory, before NumPy makes them."""
     if name == "array":
         return
     if name == "arange":

@@ -1,4 +1,4 @@
-"""What must be there for commands that run or compile programs."""
+"""Checks the installation for commands that run or compile programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipujax.errors import missing_extension
 
 
 def check_installation() -> None:
-    """Checks what would fail late, or inside JAX with a traceback.
+    """Checks what would otherwise fail late, or inside JAX with a traceback.
 
     Raises:
         IpuError: an environment variable has a wrong value, or there is no extension.

@@ -41,12 +41,12 @@ LABORATORY = frozenset({"conformance", "bench"})
 COMPUTING = LABORATORY | {"devices", "run", "convert"}
 
 
-#: Exit codes beside 0, for success, and 2, which argparse gives for wrong arguments.
+#: Exit codes besides 0, for success, and 2, which argparse uses for wrong arguments.
 FAILED, RECOVERABLE, UNRECOVERABLE, DOES_NOT_FIT = 1, 3, 4, 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code. The environment is afterwards as it was before."""
+    """Runs one command; returns the exit code. Restores the environment afterwards."""
     before = dict(os.environ)  # commands put options there for the programs that they run
     try:
         return _run(sys.argv[1:] if arguments is None else list(arguments))
@@ -72,7 +72,7 @@ def _run(given: Sequence[str]) -> int:
         print(printable(str(error)), file=sys.stderr)
         return _code_of(error)
     except BrokenPipeError:
-        # The reader of our output has exited, as `head` does; nothing may be flushed at exit.
+        # The reader of our output has exited, as `head` does: nothing may be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(
@@ -83,7 +83,7 @@ def _run(given: Sequence[str]) -> int:
 
 
 def _suggest(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
-    """Ends with the nearest command where there is none of that name."""
+    """Ends with a suggestion of the nearest command if there is none of that name."""
     first = next((each for each in given if not each.startswith("-")), None)
     near = difflib.get_close_matches(first or "", WORDS, n=1)
     if first is not None and first not in WORDS and near:
@@ -91,7 +91,7 @@ def _suggest(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
 
 
 def _code_of(error: IpuError) -> int:
-    """For job schedulers: whether it helps to reset the device, or to choose another one."""
+    """The exit code; tells job schedulers whether to reset the device or choose another one."""
     kinds: tuple[tuple[type[IpuError], int], ...] = (
         (RecoverableError, RECOVERABLE),
         (UnrecoverableError, UNRECOVERABLE),
@@ -109,12 +109,12 @@ def _module(word: str) -> Any:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """Knows all commands with their arguments."""
+    """A parser that knows all commands with their arguments."""
     return _parser(None, None)
 
 
 def _parser(asked: str | None, command: Any) -> argparse.ArgumentParser:
-    """Knows all commands, and the arguments of the one that is asked for; of all for None."""
+    """A parser that knows all commands, and the arguments of the requested one; of all for None."""
     parser = argparse.ArgumentParser("ipujax", description="JAX on Graphcore IPUs.")
     parser.add_argument("--version", action="version", version=__version__)
     words = parser.add_subparsers(dest="word", required=True, metavar="command")

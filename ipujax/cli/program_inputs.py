@@ -22,14 +22,14 @@ def gather(
 ) -> dict[str, np.ndarray]:
     """One array for each input, checked against its shape and dtype.
 
-    Floats of files that are wider than the input are rounded, with a line on the standard error;
-    a number that the input's dtype does not have is refused.
+    Floats from files that are wider than the input are rounded, with a line on standard error; a
+    number outside the input's dtype is refused.
 
     Args:
-        shapes: of each input, by name.
+        shapes: shape and dtype of each input, by name.
         files: "name=file.npy", "name=file.npz[key]", or "file.npz" with inputs by their names.
         expressions: "name=expression", see `expressions.evaluate`.
-        examples: JSON, or a file of it: an object of lists by input, or a list of such objects,
+        examples: JSON, or a JSON file: an object of lists by input, or a list of such objects,
             which are stacked.
     """
     found: dict[str, Any] = {}
@@ -73,7 +73,7 @@ def _split(text: str, where: str, example: str) -> tuple[str, str]:
 
 
 def _of_file(text: str, shapes: Mapping[str, Any]) -> dict[str, Any]:
-    # Names may have "=" in brackets; those of inputs are known.
+    # Names may have "=" in brackets, but the names of inputs are known.
     name = next((n for n in shapes if text.startswith(f"{n}=")), "")
     if not name and "=" not in text:
         read = _arrays(text)
@@ -103,7 +103,7 @@ def _of_file(text: str, shapes: Mapping[str, Any]) -> dict[str, Any]:
 def _arrays(path: str) -> Any:
     """The array of a .npy file, or the arrays of a .npz file by name; never pickled objects."""
     try:
-        with Path(path).open("rb") as file:  # which NumPy leaves open where it fails
+        with Path(path).open("rb") as file:  # NumPy leaves it open if it fails
             read = np.load(file, allow_pickle=False)
             return read if isinstance(read, np.ndarray) else dict(read)
     except Exception as error:  # NumPy and zipfile fail in many ways on other bytes

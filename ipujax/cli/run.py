@@ -22,7 +22,7 @@ from ipujax.errors import ConfigError
 from ipujax.host.file_reading import printable
 
 RESULTS = "results.npz"
-#: How an executable begins.
+#: The first bytes of an executable.
 MAGIC = b"IPUJAXPK"
 
 
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _num_ipus(count: int) -> int:
-    """A power of two, as devices have."""
+    """A power of two, as for all devices."""
     if count < 1:
         raise ConfigError(f"[run] needs --num-ipus of 1 or more; got {count}. Omit it for 1.")
     rounded = rounded_up(count)
@@ -95,7 +95,7 @@ def _num_ipus(count: int) -> int:
 
 
 def _results(arguments: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
-    """By name."""
+    """The results by name."""
     with Path(arguments.program).open("rb") as file:
         is_executable = file.read(len(MAGIC)) == MAGIC
     return (_of_executable if is_executable else _of_exported)(arguments, options)
@@ -177,7 +177,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write(path: Path, results: dict[str, Any]) -> None:
-    """Writes the file whole, or leaves what was there."""
+    """Writes the whole file, or leaves an existing one unchanged."""
     import numpy as np
 
     from ipujax.host.new_files import replacing

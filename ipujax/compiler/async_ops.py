@@ -1,4 +1,4 @@
-"""Collectives in two halves, joined: an IPU program runs one op after another.
+"""Joins each async_start and async_done into one op: an IPU program runs ops one at a time.
 
 %f = async_start(%x) { %1 = all_reduce(%x); return %1 }      before
 %y = async_done(%f)
@@ -16,10 +16,10 @@ from ipujax.errors import UnsupportedOpError
 
 
 def join_halves(module: Any) -> None:
-    """Puts each collective in the place of its start, in place.
+    """Replaces each async_start by the collective inside it, in place.
 
     Raises:
-        UnsupportedOpError: something other than async_done takes the result of a start.
+        UnsupportedOpError: something other than async_done uses the result of a start.
     """
     with module.context, ir.Location.unknown():
         for start in ops_named(module.operation, "stablehlo.async_start"):

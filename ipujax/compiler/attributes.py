@@ -1,4 +1,4 @@
-"""MLIR attributes as plain Python values, each distinct attribute read once."""
+"""Converts MLIR attributes to plain Python values; reads each distinct attribute once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipujax.compiler.elements import elements
 from ipujax.compiler.sources import METADATA
 from ipujax.jax_compat import PARTITIONED
 
-#: Attributes that say nothing the compiler uses, or that stage 2 has used up.
+#: Attributes that the compiler does not use, or that stage 2 has consumed.
 DROPPED = frozenset(
     {
         "sdy.sharding",
@@ -34,13 +34,13 @@ _DIMENSION_NUMBERS = {
 
 
 class Attributes:
-    """Converts attributes of one module. Equal attributes of a context are one object."""
+    """Converts attributes of one module. Equal attributes of a context are the same object."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
 
     def of(self, operation: Any) -> dict[str, Any]:
-        """All attributes of an op by name, without those that are dropped."""
+        """All attributes of an op by name, except `DROPPED`."""
         found = {}
         known = self._known
         attributes = operation.attributes

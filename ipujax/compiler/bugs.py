@@ -1,4 +1,4 @@
-"""What users see of a bug in the compiler: their source line, not our traceback."""
+"""Reports compiler bugs to users with their source line, not our traceback."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 
-#: What errors by accident say, and no others.
+#: Text that only errors raised by accident contain.
 TEXT = "needs a compiler without bugs"
 
-#: Errors of the libraries below, which say what they need; Python's own have other texts.
+#: Types that the libraries below raise on purpose; Python's own errors have other texts.
 _DELIBERATE = (ValueError, TypeError, NotImplementedError, MemoryError)
 
 
@@ -29,7 +29,7 @@ def is_refused_option(error: Exception) -> bool:
 
 
 def option_error(error: Exception) -> ConfigError:
-    """The same with the line of the op."""
+    """The error as a ConfigError that names the op and its source line."""
     op = _op_at_fault(error.__traceback__)
     if op is None:
         return ConfigError(str(error))

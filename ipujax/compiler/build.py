@@ -1,4 +1,4 @@
-"""Stage 8: allocation, plans, costs, and whether the program fits: the sealed executable."""
+"""Stage 8: allocates, plans, costs and seals the program, and checks whether it fits."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Built:
     """A sealed executable."""
 
     executable: bytes
-    report: str  #: by how much it does not fit; empty where it fits
+    report: str  #: by how much it does not fit; empty if it fits
 
 
 def build(lowered: Lowered, request: Request) -> Built:
-    """Allocates, and seals what was lowered."""
+    """Allocates memory for the lowered program and seals it."""
     bytecode = _bytecode_to_show(request.module)
     if not ipu.capabilities.images:
         return Built(_compile(lowered, bytecode, request.options.engine_options), "")
@@ -40,7 +40,7 @@ def build(lowered: Lowered, request: Request) -> Built:
 
 
 def _bytecode_to_show(module: Any) -> bytes:
-    """The module for as_text(), which knows StableHLO alone; faster to write than text."""
+    """Bytecode for as_text(), which only knows StableHLO; faster to write than text."""
     written = _bytecode_of(module)
     if b"chlo\0" not in written:
         return written
@@ -55,8 +55,8 @@ def _bytecode_of(module: Any) -> bytes:
 
 
 def _compile(lowered: Lowered, bytecode: bytes, engine_options: str) -> bytes:
-    """By the Poplar SDK, which refuses what does not fit."""
-    engine: Any = ipu.engine  # the stubs are those of the IPU Model's build
+    """Compiles with the Poplar SDK, which refuses programs that do not fit."""
+    engine: Any = ipu.engine  # the stubs describe the IPU Model's build
     try:
         executable: bytes = engine.buildExecutable(
             lowered.graph,

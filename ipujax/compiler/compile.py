@@ -1,4 +1,4 @@
-"""The compiler: a StableHLO artifact in, a sealed executable out. One stage per line."""
+"""Compiles a StableHLO artifact to a sealed executable. One stage per line."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def compile_module(
         code: a StableHLO portable artifact.
         options: a serialised xla.CompileOptionsProto; may be empty.
         platform: what the PJRT client was created with (`config.platform_options`).
-        at_stage: called with each stage's name as it begins, and with what is tried for a program
-            that does not fit.
+        at_stage: called with each stage's name as it begins, and with each remedy tried for a
+            program that does not fit.
     Returns:
         The executable: bytes that need no compiler and no Python to run.
     Raises:
-        IpuError: of the type that says what is wrong with the program or its options.
+        IpuError: its type says what is wrong with the program or its options.
     """
 
     times = StageTimes()
-    asked: list[Attempt] = []  # the program as its caller wants it
+    asked: list[Attempt] = []  # attempts with the caller's own options
 
     def at(name: str) -> None:
         times.begin(name)
@@ -107,7 +107,7 @@ def compile_module(
 
 
 def placed_program(code: bytes, options: bytes, platform: PlatformConfig) -> Program:
-    """The program after stage 4, for callers that want to look at it; see `compile_module`."""
+    """The program after stage 4, for callers that inspect it; see `compile_module`."""
     request = partition(ingest(code, options, platform))
     return place(normalise(request), request)
 
@@ -183,7 +183,7 @@ def _text_of(made: object) -> str:
 
 
 def _described(executable: bytes) -> str:
-    """The steps that will run and what each costs, one per line."""
+    """The steps that will run and their costs, one step per line."""
     image = ipu.engine.inspectImage(executable)
     steps = image.pop("steps")
     lines = [f"{key}: {image[key]}" for key in image if key != "buffers"]
@@ -202,9 +202,9 @@ _collector_was_on = False
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keeps Python's cycle collector out of the way: a compile makes many objects and few cycles.
+    """Turns off Python's cycle collector: a compile makes many objects and few cycles.
 
-    Several threads may compile at once; the last one out turns it on again.
+    Several threads may compile at once; the last one to finish turns it on again.
     """
     global _compiling, _collector_was_on
     with _lock:

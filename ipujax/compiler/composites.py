@@ -1,7 +1,7 @@
-"""Composites: which stay ops, and which are read as their decompositions.
+"""Decides which composites stay ops and which are read as their decompositions.
 
-jaxlib writes most ops of CHLO out when it serialises a program; the others become composites. It
-writes the decomposition of a scan as if `is_reverse` were false, so such scans are turned round:
+jaxlib expands most CHLO ops when it serialises a program; the others become composites. It
+writes the decomposition of a scan as if `is_reverse` were false, so reverse scans are rewritten:
 Before:  %1:2 = composite "chlo.scan" %x, %init {is_reverse}
 After:   %2 = reverse(%x)
          %3:2 = composite "chlo.scan" %2, %init
@@ -26,10 +26,10 @@ PREFIX = "chlo."
 SCAN = "chlo.scan"
 _OWN = frozenset({"name", "decomposition", "version", "composite_attributes"})
 
-#: Ops of CHLO that their decompositions define. tests/compiler/test_chlo.py checks each.
+#: CHLO ops compiled from their decompositions. tests/compiler/test_chlo.py checks each.
 DECOMPOSED = frozenset({"chlo.mulhi", "chlo.ragged_dot", SCAN})
 
-#: Ops of CHLO that have rules for complex numbers, as formulas of passes/complex.py.
+#: CHLO ops for which passes/complex.py has formulas.
 _COMPLEX = frozenset({"chlo.cosh", "chlo.sinh"})
 _WIDE = ("f64>", "i64>")
 
@@ -40,12 +40,12 @@ def name_of(operation: Any) -> str:
 
 
 def is_op(operation: Any, has_rule: Callable[[str], bool]) -> bool:
-    """Whether the composite is an op with a rule: 64 bits in top_k and most complex ops have none.
+    """Whether the composite is an op with a rule; 64-bit top_k and most complex ops have none.
 
     Names without CHLO's prefix are the user's own.
 
     Raises:
-        UnsupportedOpError: it is an op of CHLO whose decomposition no test has checked.
+        UnsupportedOpError: it is a CHLO op whose decomposition no test has checked.
     """
     name = name_of(operation)
     if not name.startswith(PREFIX) or name in DECOMPOSED:
@@ -61,7 +61,7 @@ def is_op(operation: Any, has_rule: Callable[[str], bool]) -> bool:
 
 
 def rewrite_composites(module: Any) -> None:
-    """Turns scans from the end round, and puts ops in the place of what stands for them."""
+    """Rewrites reverse scans as forward scans, and restores ops that composites stand for."""
     with module.context:
         for operation in ops_named(module.operation, COMPOSITE):
             name = name_of(operation)
@@ -73,7 +73,7 @@ def rewrite_composites(module: Any) -> None:
 
 
 def _restore(composite: Any, name: str) -> None:
-    """Puts the op in the composite's place, with what is said about it: scopes and shardings."""
+    """Replaces the composite by its op, and keeps its scopes and shardings."""
     attributes = composite.attributes
     said = {name: attributes[name] for name in attributes if name not in _OWN}
     made = ir.Operation.create(
@@ -89,7 +89,7 @@ def _restore(composite: Any, name: str) -> None:
 
 
 def _turn(scan: Any, given: dict[str, Any]) -> None:
-    """Reverses what goes along the scan's dimension: the first operands and results."""
+    """Reverses the scanned operands and results, which come first, along the scan's dimension."""
     is_reverse = given.pop("is_reverse", None)
     if is_reverse is None or not ir.BoolAttr(is_reverse).value:
         return

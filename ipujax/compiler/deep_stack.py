@@ -1,6 +1,6 @@
 """Compiles programs that nest deeper than Python's usual recursion limit, on a thread of their own.
 
-Passes recurse over regions and calls: simple to read, and as deep as the program nests. Few
+Passes recurse over regions and calls, as deep as the program nests: this keeps them simple. Few
 programs need more than Python's limit; only those pay for a second start.
 """
 

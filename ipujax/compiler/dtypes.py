@@ -1,6 +1,6 @@
 """The element types of programs: StableHLO's names, JAX's names, and how a tile holds them.
 
-bfloat16 has no place on a tile: it is computed as float32, rounded to bfloat16 after each op, and
+Tiles have no bfloat16: it is computed as float32, rounded to bfloat16 after each op, and
 stored as its 16 bits (UNSIGNED_SHORT) where a program receives or returns it.
 """
 
@@ -24,7 +24,7 @@ class Dtype:
     stored: str  #: name of Poplar's type at the program's boundary
     size: int  #: bytes at the program's boundary
     kind: str  #: "f" float, "i" signed, "u" unsigned, "b" bool
-    wide: bool = False  #: not a type of IPUs: legal only where `ipu_x64` says so
+    wide: bool = False  #: not an IPU type: legal only where `ipu_x64` allows it
 
     @property
     def held_numpy(self) -> np.dtype:
@@ -57,7 +57,7 @@ DTYPES: dict[str, Dtype] = {
     )
 }
 
-#: Types in which an IPU computes floats, and raises their exceptions.
+#: Float types in which an IPU computes and raises floating-point exceptions.
 FLOATS = frozenset({"f16", "bf16", "f32"})
 
 TOKEN = "token"
@@ -74,11 +74,11 @@ REFUSED = {
 
 
 def numpy_type(name: str) -> np.dtype | None:
-    """The numpy type of that StableHLO name, where there is one."""
+    """The numpy type for this StableHLO name, or None if there is none."""
     found = BY_STABLEHLO.get(name)
     return found.numpy if found is not None else None
 
 
 def refusal_of(name: str) -> str:
-    """The reason why the type of that StableHLO name is refused."""
+    """Why the type with this StableHLO name is refused."""
     return REFUSED.get(name, "it has no rules; convert it to an 8-bit or wider type on the host")

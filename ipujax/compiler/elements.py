@@ -1,4 +1,4 @@
-"""The elements of constants: by buffer where MLIR's bindings have one, else from the text."""
+"""Reads elements of constants: from a buffer where MLIR's bindings have one, else from text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipujax.compiler.dtypes import numpy_type
 
 
 def first(array: np.ndarray) -> np.ndarray:
-    """The first element [1], or none [0]. `array.flat` ends at 32 dimensions."""
+    """The first element, of shape [1]; [0] if there is none. `array.flat` allows 32 dimensions."""
     whole = np.atleast_1d(array)
     return whole[(slice(0, 1),) * whole.ndim].reshape(-1)
 
@@ -33,7 +33,7 @@ def elements(attribute: Any) -> np.ndarray:
 
 
 def complex_elements(operation: Any, element: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The same for a constant op of complex numbers, whose attribute the bindings cannot read."""
+    """The elements of a complex constant op, whose attribute the bindings cannot read."""
     return _from_text(str(operation), element, shape)
 
 

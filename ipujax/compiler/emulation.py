@@ -1,4 +1,4 @@
-"""One log line for each program that computes in 64 bits, which an IPU emulates."""
+"""Logs one line for each program that computes in 64 bits, which an IPU emulates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ipujax.host.logs import logger_of
 
 logger = logger_of("compiler")
 
-#: Above this share of a program's cycles the line is a warning, else information.
+#: The line is a warning from this share of a program's cycles on, else information.
 WARN_SHARE = 0.1
-#: As the engine names its types, and the kinds of its nodes by number.
+#: The engine's names of 64-bit types, and its numbers for kinds of nodes.
 _WIDE_TYPES = frozenset({"double", "longlong", "unsigned longlong"})
 _STEP, _REPEAT, _IF, _SWITCH = 1, 2, 4, 5
-#: 64-bit types that Poplar has; its libraries have the ops on them whose traits say integers64.
+#: 64-bit types that Poplar has; its libraries support the ops whose traits set integers64.
 _MOVED = frozenset({"i64", "ui64"})
-#: Lines that were logged, so that a program that is compiled again does not repeat its own.
+#: Lines already logged, so that compiling a program again does not repeat them.
 _written: set[tuple[str, str, str]] = set()
 
 
 def first_wide_op(program: Program) -> tuple[Op, str] | None:
-    """The first op that computes in 64 bits, and its dtype; moving such numbers costs no more."""
+    """The first op that computes in 64 bits, and its dtype; views are free and do not count."""
     for op in walk_ops(program.main):
         if op.traits.view:
             continue
@@ -36,8 +36,8 @@ def first_wide_op(program: Program) -> tuple[Op, str] | None:
 
 
 def refuse_wide(program: Program) -> None:
-    """Where the extension is built against a Poplar SDK, which has no 64-bit floats, and no more
-    than copies and casts of 64-bit integers.
+    """Refuses 64-bit arithmetic in a build against a Poplar SDK, which has no 64-bit floats, and
+    only copies and casts of 64-bit integers.
 
     Raises:
         UnsupportedDtypeError: the program computes in 64 bits.
@@ -73,7 +73,7 @@ def _too_wide(dtype: str, what: str, line: str) -> UnsupportedDtypeError:
 
 
 def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) -> None:
-    """Logs what is emulated first, what all of it costs, and how to avoid it."""
+    """Logs the first emulated op, the cost of all emulation, and how to avoid it."""
     if found is None:
         return
     op, dtype = found
@@ -97,10 +97,10 @@ def log_emulation(name: str, found: tuple[Op, str] | None, executable: bytes) ->
 
 
 def emulated_share(image: dict[str, Any]) -> float:
-    """Cycles of steps on 64-bit elements over those of all steps that run.
+    """The share of the program's cycles spent in steps on 64-bit elements.
 
     Args:
-        image: the result of `inspectImage`; of branches, the most expensive counts.
+        image: the result of `inspectImage`; only the most expensive branch counts.
     """
     steps, nodes = image["steps"], image["nodes"]
     cycles: list[tuple[float, float]] = [(0.0, 0.0)] * len(nodes)
@@ -122,7 +122,7 @@ def emulated_share(image: dict[str, Any]) -> float:
 
 
 def _of_step(step: dict[str, Any]) -> tuple[float, float]:
-    """Its cycles, and those of them that are emulated."""
+    """The step's cycles, and how many of them are emulated."""
     total = step["cost"]["cycles"]
     types = {operand["type"] for operand in step["operands"]}
     return total, total if types & _WIDE_TYPES else 0.0

@@ -1,4 +1,4 @@
-"""Options of `poplar::Engine`: those that mean what options of ours do, in the IPU Model."""
+"""Translates options of `poplar::Engine` to our own options, for the IPU Model."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ipujax.config.options import CompileConfig, warn_once
 from ipujax.config.product_options import check_product_options, flags_of
 from ipujax.errors import ConfigError
 
-#: Poplar's variable of options, which come on top of those in the program's.
+#: Poplar's environment variable for options, which override the program's.
 VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
 
 def with_engine_options(options: CompileConfig) -> CompileConfig:
-    """The options with what `engine_options` and Poplar's variable say in their place.
+    """The options, overridden by `engine_options` and Poplar's variable.
 
-    Warns once of each option of Poplar that changes nothing here. The Poplar SDK gets
+    Warns once about each Poplar option that has no effect here. The Poplar SDK gets
     `engine_options` as they are, and reads the variable itself.
 
     Raises:
-        ConfigError: an option that no Poplar has, or a value that it cannot have.
+        ConfigError: an option that Poplar does not have, or an invalid value.
     """
     if not ipu.capabilities.images:
         return options
@@ -53,12 +53,12 @@ def with_engine_options(options: CompileConfig) -> CompileConfig:
 
 
 def engine_flags(options: CompileConfig) -> dict[str, str]:
-    """Poplar's options by name: those of the program, with those of Poplar's variable on top."""
+    """Poplar's options by name: the program's, overridden by those in Poplar's variable."""
     return {**flags_of(options.engine_options), **_flags_of_variable()}
 
 
 def report_folder(options: CompileConfig) -> str:
-    """The folder in which Poplar's options ask for reports; empty if they ask for none."""
+    """The folder for the reports that Poplar's options ask for; empty if they ask for none."""
     flags = engine_flags(options) if ipu.capabilities.images else {}
     return str(_meaning(flags)["report_folder"]) if flags else ""
 

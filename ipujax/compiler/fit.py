@@ -1,4 +1,4 @@
-"""A program that does not fit: what other options would give, found by compiling again."""
+"""Compiles a program that does not fit again with other options, and compares the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ipujax.reporting.profile import read_profile
 
 logger = logger_of("compiler")
 
-#: What trials compare of an executable.
+#: Properties of an executable that trials compare.
 NEEDED = ("cost", "worst_tile_bytes", "tile_capacity", "code_bytes", "code_capacity")
 
 
@@ -38,7 +38,7 @@ class Attempt:
     name: str
     options: CompileConfig
     executable: bytes
-    report: str  #: by how much it does not fit; empty where it fits
+    report: str  #: by how much it does not fit; empty if it fits
 
     @cached_property
     def _image(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Attempt:
 
     @cached_property
     def profile(self) -> Report:
-        """Where memory goes, of a program that was compiled with `profile`."""
+        """The memory use of a program that was compiled with `profile`."""
         return read_profile(self.executable)
 
     @property
@@ -68,7 +68,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Trial:
-    """Options that were tried, and what they gave."""
+    """Options that were tried, and their result."""
 
     changes: Changes
     cycles: float
@@ -82,7 +82,7 @@ class Trial:
 
 
 class TrialCache:
-    """What trials of the last programs gave, by a digest of all that they depend on."""
+    """Trials of the most recent programs, by a digest of everything they depend on."""
 
     def __init__(self, size: int):
         self._size = size
@@ -110,8 +110,8 @@ def fitted(
 
     Args:
         compile: compiles the program with some options changed.
-        key: all that the result depends on; None: it is not kept.
-        announce: called with what is tried next.
+        key: everything the result depends on; None: it is not cached.
+        announce: called with a description of each trial.
     Raises:
         OutOfMemoryError: it does not fit, and `out_of_memory="error"`.
     """
@@ -152,7 +152,7 @@ def _applied(
 
 
 def _refused(first: Attempt, trials: tuple[Trial, ...] | list[Trial]) -> bytes:
-    """Raises, or lets it run, as `out_of_memory` says; the fastest that fits comes first."""
+    """Raises or lets the program run, as `out_of_memory` says; the best trial comes first."""
     report = first.report
     if trials:
         report += " Tried " + "; ".join(trial.text(first) for trial in trials) + "."
@@ -172,7 +172,7 @@ def _trials(
     announce: Callable[[str], None],
     kept: dict[str, Attempt],
 ) -> Iterator[Trial]:
-    """Those up to the first group of remedies of which one is enough; `kept` gets the best."""
+    """Trials up to the first group with a remedy that fits; `kept` gets the best attempt."""
     if not first.lacks_tile_memory:
         return
     deadline = time.monotonic() + first.options.fit_seconds
@@ -199,7 +199,7 @@ def _trials(
 def _groups(
     first: Attempt, compile: Callable[[Changes], Attempt], announce: Callable[[str], None]
 ) -> Iterator[list[Changes]]:
-    """Remedies, those that cost little time first."""
+    """Groups of remedies, those that slow the program least first."""
     yield by_order(first.options)
     yield without_cost(first.options)
     announce("looks for what is live at the peak")

@@ -1,4 +1,4 @@
-"""Stage 5: elementwise ops of one shape become one op, lowered to one pass over the elements.
+"""Stage 5: fuses elementwise ops of one shape into one op, lowered to one pass over the elements.
 
 Before:  %1 = multiply(%a, %b)      After:  %1, %2 = fused(%a, %b) {body=[multiply, tanh]}
          %2 = tanh(%1)                      %3 = reduce(%1)
@@ -20,7 +20,7 @@ MAX_OPERANDS = 40
 
 
 def fuse(program: Program) -> Program:
-    """Fuses in every block that becomes steps; bodies of reductions, sorts and scatters stay."""
+    """Fuses ops in every block that becomes steps; skips bodies of reductions, sorts, scatters."""
     for block in program.blocks_run():
         _fuse_block(block)
         read_what_is_there(block)
@@ -43,7 +43,7 @@ class _Clusters:
         self.reached = [0] * count  #: bit i: (transitively) needs the cluster of op i
         self.where = {value: i for i, op in enumerate(block.ops) for value in op.results}
         self.operands: list[set[Value]] = [set()] * count
-        self.keys = [key_of(op) for op in block.ops]  #: of random bits; None: it takes any
+        self.keys = [key_of(op) for op in block.ops]  #: of random bits; None: any key will do
 
     def add(self, index: int) -> None:
         op = self.ops[index]
@@ -68,7 +68,7 @@ class _Clusters:
         return index
 
     def may_merge(self, a: int, b: int) -> bool:
-        """Whether no cluster that one of them directly needs itself needs the other."""
+        """Whether a merge makes no cycle: no other cluster they directly need needs one of them."""
         both = (1 << a) | (1 << b)
         find = self.find
         for cluster in (a, b):
@@ -79,7 +79,7 @@ class _Clusters:
         return True
 
     def operands_of(self, a: int, b: int) -> set[Value]:
-        """The operands that the two take from outside."""
+        """The operands that both clusters take from outside."""
         where, find = self.where, self.find
         return {
             value
@@ -106,7 +106,7 @@ class _Clusters:
         return a
 
     def _spread(self, start: int, both: int) -> None:
-        """Clusters that need the merged one now need all that it needs. Roots carry the bits."""
+        """Clusters that need the merged one now need everything it needs. Roots carry the bits."""
         find, reached = self.find, self.reached
         pending = [start]
         while pending:
@@ -145,7 +145,7 @@ def _fuse_block(block: Block) -> None:
 
 
 def _may_share_a_step(a: Op, b: Op) -> bool:
-    """Whether both run on one IPU, at one time, with one set of options."""
+    """Whether both run on the same IPU, at the same time, with the same options."""
     return (
         a.ipu == b.ipu
         and a.source.options == b.source.options
@@ -188,7 +188,7 @@ def _fused(body: list[Op], outside_uses: set[Value]) -> Op:
     rounding = next(filter(None, map(rounding_of, body)), {})
     fused = Op("fused", list(operands), {"body": body, **rounding}, body[-1].source)
     fused.ipu = body[0].ipu
-    # A value keeps its op inside the body by position only; outside it is the fused op's.
+    # In the body, only position links a value to its op; outside, it belongs to the fused op.
     fused.results = [op.results[0] for op in body if op.results[0] in outside_uses]
     for index, value in enumerate(fused.results):
         value.op, value.index = fused, index

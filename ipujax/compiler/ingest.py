@@ -16,7 +16,7 @@ from ipujax.types import PlatformConfig
 
 @dataclass(slots=True)
 class Request:
-    """One program to compile and how the caller wants it."""
+    """One program to compile, and the options for it."""
 
     module: Any  #: the MLIR module; owns its context
     name: str
@@ -24,7 +24,7 @@ class Request:
     num_replicas: int
     num_partitions: int
     machine: config.MachineConfig
-    #: Serialised xla.OpSharding of each, for callers; empty for a program on one device.
+    #: Serialised xla.OpSharding of each parameter and result; empty for a program on one device.
     parameter_shardings: list[bytes] = field(default_factory=list)
     result_shardings: list[bytes] = field(default_factory=list)
 
@@ -38,9 +38,9 @@ def ingest(code: bytes, options: bytes, platform: PlatformConfig, context: Any =
 
     Args:
         code, options, platform: see `compile_module`.
-        context: the MLIR context to read into; the module makes its own where it is None.
+        context: the MLIR context to read into; None: the module makes its own.
     Raises:
-        InvalidProgramError: the code is no such artifact.
+        InvalidProgramError: the code is not such an artifact.
         ConfigError: an option of `jax.jit(..., compiler_options=...)` is unknown or not allowed.
     """
     try:

@@ -1,11 +1,11 @@
 """Arguments that stay on the device between runs, in a build against a Poplar SDK.
 
-The IPU Model's own executor binds arguments to callers' arrays. By `poplar::Engine` each is a copy
-over the host link, so a program reads the larger ones only where they have changed: it first gets
-the stream "fresh", one number for each of them, and each copy is in a branch. Where a branch is not
-taken its variable has what the last run left there. So Poplar gives these variables memory of their
-own for the whole program. Rules never write to an argument's variable, and a donated one ends with
-the result that takes it over.
+The IPU Model's own executor binds arguments to callers' arrays. `poplar::Engine` copies each over
+the host link, so a program reads the larger ones only if they have changed: it first reads the
+stream "fresh", with one number for each of them, and each copy is in a branch. If a branch is not
+taken, its variable keeps its value from the last run, so Poplar gives these variables memory of
+their own for the whole program. Rules never write to an argument's variable, and a donated one
+holds the result that takes it over at the end.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ipujax.compiler.rules import poplar as ipu
 from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.rounding_keys import USERS_CODE
 
-#: A branch costs about as much as copying this many bytes. Microseconds of a call with eight
-#: arguments of one size on the host that builds this, copied always and kept: 256 bytes 8.9 and
+#: A branch costs about as much as copying this many bytes. Microseconds per call with eight
+#: arguments of one size, always copied and kept, on the host that builds this: 256 bytes 8.9 and
 #: 9.9, 1 KiB 9.3 and 8.9, 4 KiB 9.6 and 9.2, 16 KiB 11.5 and 8.9, 64 KiB 23 and 9.5, 1 MiB 631
-#: and 9.2. Where all have changed a branch adds at most 2 of them, up to 64 KiB.
+#: and 9.2. If all have changed, a branch adds at most 2 microseconds, up to 64 KiB.
 LEAST_BYTES = 1024
 
 
 def _is_users(op: Op) -> bool:
-    """Whether it may write to its inputs, though it must not."""
+    """Whether the op is users' code, which could write to its inputs, though it must not."""
     return op.name == "custom_call" and op.attrs["call_target_name"] in USERS_CODE
 
 
@@ -54,7 +54,7 @@ class KeptArguments:
         return builder.cast(numbers, poplar.BOOL, debug)
 
     def reading(self, index: int, copy: ipu.Program) -> ipu.Program:
-        """The copy of an argument from its stream, in a branch where the device may keep it."""
+        """The copy of an argument from its stream, in a branch if the device may keep it."""
         if index not in self.indices:
             return copy
         program, debug = ipu.poplar.program, ipu.poplar.DebugContext("fresh")

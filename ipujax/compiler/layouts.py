@@ -1,9 +1,9 @@
-"""Which values begin at one tile: those that meet element by element.
+"""Groups values that meet element by element, so that they begin at the same tile.
 
 A value that is spread over fewer tiles than an IPU has must begin somewhere. If all of them began
 at tile 0, the first tiles would hold far more than the mean; if each began elsewhere, elements that
-meet would first have to move. So values are put into groups. Those of a group lie alike, and the
-graph gives each group its first tile, all around the IPU (`popx.setLayoutGroup`).
+meet would first have to move. So values are put into groups. Values in a group are mapped alike,
+and the graph spreads the groups' first tiles around the IPU (`popx.setLayoutGroup`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ipujax.compiler.ir import Block, Op, Program, Value
 
-#: Fewer bytes lie on one tile: each of two would have less than a linear mapping puts there.
+#: Smaller values lie on one tile: each of two would get less than a linear mapping puts there.
 _TWO_TILES_BYTES = 256
 
 
@@ -32,7 +32,7 @@ class _Groups:
         return root
 
     def join(self, values: Sequence[Value]) -> None:
-        """Puts values into one group, that of the first; constants of one element have none."""
+        """Puts values into the first one's group; splat constants have no group."""
         first: Value | None = None
         for value in values:
             if value.const is not None and value.is_splat:
@@ -45,7 +45,7 @@ class _Groups:
 
 
 def layout_groups(program: Program) -> dict[Value, int]:
-    """The group of each value, from 1 on; 0, at tile 0, of what decides over loops and branches.
+    """The group of each value, from 1 on; conditions of loops and branches get 0, at tile 0.
 
     Equal programs get equal groups.
     """
@@ -85,11 +85,11 @@ def _deciding(block: Block) -> Iterator[Value]:
 
 
 def _alike(op: Op) -> Iterator[Sequence[Value]]:
-    """Values around the op that are to lie alike."""
+    """Values around the op that should be mapped alike."""
     if op.name == "while":
         cond, body = op.regions
         yield from zip(op.operands, op.results, body.args, body.results, strict=True)
-        yield from zip(op.results, cond.args, strict=False)  # which may have none
+        yield from zip(op.results, cond.args, strict=False)  # cond may have no arguments
     elif op.name in ("if", "case"):
         yield from zip(op.results, *(region.results for region in op.regions), strict=True)
     elif op.name == "pipeline":

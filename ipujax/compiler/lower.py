@@ -1,8 +1,8 @@
-"""Stage 7: the scheduled program becomes a Poplar graph and its control program.
+"""Stage 7: lowers the scheduled program to a Poplar graph and its control program.
 
 Each argument is a variable filled from its own stream at the start, each result a variable copied
-to its own stream at the end: the engine binds both to the caller's arrays. A donated argument's
-variable ends as the result that takes it over.
+to its own stream at the end: the engine binds both to the caller's arrays. At the end, a donated
+argument's variable holds the result that takes it over.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _write_results(
     So a result that is a view of another donated argument is copied first.
 
     Returns:
-        the remote buffers in which results end.
+        the remote buffers that hold results at the end.
     """
     values, alias = program.main.results, program.output_alias
     streams = _result_streams(builder, values)
@@ -162,7 +162,7 @@ def _write_results(
 
 
 def _result_streams(builder: Builder, values: list[Value]) -> dict[int, ipu.DataStream]:
-    """One for each result that holds something, in order: so the engine tells them apart."""
+    """A stream for each result but tokens, in order, so that the engine tells them apart."""
     return {
         index: builder.graph.addDeviceToHostFIFO(
             f"out{index}", builder.stored_types[value.dtype], value.num_elements
@@ -195,7 +195,7 @@ def _give_remote_results(
     results: list[Variable | None],
     streams: dict[int, ipu.DataStream],
 ) -> dict[int, ipu.RemoteBuffer]:
-    """The results in the host's memory; those of donated arguments end in their buffers."""
+    """Gives the host its results; those of donated arguments end in the arguments' buffers."""
     alias, debug = program.output_alias, ipu.poplar.DebugContext("result")
     owns = {i: arguments[alias[i]] for i in range(len(alias)) if alias[i] >= 0}
     given: dict[int, Variable] = {}
@@ -227,7 +227,7 @@ class _Overwritten:
         self._joined = [ipu.poplar.concat(same, 0) for same in kinds.values()]
 
     def is_seen_by(self, tensor: ipu.Tensor, own: ipu.Tensor) -> bool:
-        """Whether the tensor has elements of one of them, other than `own`."""
+        """Whether the tensor overlaps one of these arguments other than `own`."""
         if not any(tensor.intersectsWith(joined) for joined in self._joined):
             return False
         return any(tensor.intersectsWith(v) for v in self._variables if v is not own)
@@ -267,7 +267,7 @@ def _signature(
 
 
 def _interface(module: Any) -> str:
-    """A module whose main has the same type and nothing to read inside."""
+    """A module whose main has the same type, but an opaque body."""
     kind = main_of(module).attributes["function_type"].value
     arguments = ", ".join(f"%arg{i}: {type_}" for i, type_ in enumerate(kind.inputs))
     results = ", ".join(map(str, kind.results))
@@ -284,7 +284,7 @@ def _interface(module: Any) -> str:
 def _specs(
     values: list[Value], seen: dict[int, Seen], shardings: list[bytes], memories: dict[int, str]
 ) -> list[ipu.engine.TensorSpec]:
-    """Arguments and results, in order; shapes and bytes are those of one replica."""
+    """Specs of arguments or results, in order; shapes and bytes are those of one replica."""
     specs = []
     for index, value in enumerate(values):
         sharding = shardings[index] if shardings else b""

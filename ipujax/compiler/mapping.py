@@ -1,7 +1,7 @@
-"""Where arguments are on the tiles: where `ipu.tile` puts them, or as the planner of their first
-matrix product wants them.
+"""Maps arguments to tiles: where `ipu.tile` puts them, or as the planner of their first matrix
+product wants them.
 
-Only the mapping is taken over: memory stays row-major, so that callers' arrays are bound without a
+Only the mapping is adopted: memory stays row-major, so that callers' arrays are bound without a
 copy. Arguments that a product sees transposed, and all others, are spread evenly.
 """
 
@@ -33,7 +33,7 @@ def map_parameters(builder: Builder, program: Program) -> dict[Value, ipu.Tensor
 
 
 def _put_on_tiles(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]:
-    """Those that `ipu.tile.put_sharded` puts on tiles: the first call decides."""
+    """Variables for arguments that `ipu.tile.put_sharded` puts on tiles; the first call decides."""
     mapped: dict[Value, ipu.Tensor] = {}
     for op in program.main.ops:
         if tile.keeps_rows(op) and op.operands[0] in program.main.args:
@@ -45,7 +45,7 @@ def _put_on_tiles(builder: Builder, program: Program) -> dict[Value, ipu.Tensor]
 
 
 def _products(block: Block, outside: dict[Value, Value]) -> Iterator[tuple[Op, list[Value]]]:
-    """Matrix products, with operands that are arguments of functions as callers pass them."""
+    """Matrix products and their operands; functions' arguments become the values passed."""
     for op in walk_ops(block):
         if op.name == "dot_general":
             yield op, [outside.get(value, value) for value in op.operands]

@@ -1,6 +1,6 @@
-"""Stage 4: which values lie in the host's memory, as remote buffers, and what copies them.
+"""Stage 4: decides which values lie in host memory, as remote buffers, and adds their copies.
 
-A value lies there if the user put it there (`to_host`), if the caller has it there, or if it is
+A value lies there if the user put it there (`to_host`), if the caller holds it there, or if it is
 moved, stacked or carried together with such values: a scan writes one entry of the whole stack each
 iteration, and no iteration copies all of it.
 
@@ -63,7 +63,7 @@ def _can_be_remote(value: Value) -> bool:
 
 
 def _spread(blocks: list[Block]) -> bool:
-    """Marks what lies with marked values; returns whether it found more."""
+    """Marks values that lie together with marked ones; returns whether it marked any."""
     changed = False
 
     def mark(values: list[Value]) -> None:
@@ -98,8 +98,8 @@ class _Rewriter:
         self.block = block
         self.writer = Writer([])
         self.replaced: dict[Value, Value] = {}
-        self.behind: set[Value] = set()  #: barriers between stages
-        self.moved: set[Value] = set()  #: parts of arguments that lie on the host as these do
+        self.behind: set[Value] = set()  #: results of barriers between stages
+        self.moved: set[Value] = set()  #: parts of arguments on the host; they lie there too
 
     def run(self) -> None:
         for op in self.block.ops:
@@ -138,7 +138,7 @@ class _Rewriter:
             self.writer.ops.append(op)
 
     def _on_host(self, value: Value) -> Value | None:
-        """The value as it lies on the host already."""
+        """The value's copy that is on the host already, or None."""
         if value.is_remote:
             return value
         maker = value.op
@@ -154,7 +154,7 @@ class _Rewriter:
         return result
 
     def _load(self, value: Value) -> Value:
-        """The value on the device; one entry of a stack is read as such."""
+        """The value on the device; an entry of a stack is read alone."""
         if not value.is_remote:
             return value
         maker = value.op
@@ -168,9 +168,9 @@ class _Rewriter:
         return value if value.is_remote else self._make("to_host", [value], value, True)
 
     def _pass_barrier(self, op: Op) -> None:
-        """Values of the host go past it: what it keeps apart has been shared by now.
+        """Lets host values bypass the barrier: the pass that would share their users has run.
 
-        What reads them is marked, so that a pipeline still knows what is computed again.
+        Ops that read them are marked, so that a pipeline still knows what is recomputed.
         """
         kept = [index for index, value in enumerate(op.operands) if not value.is_remote]
         for value, result in zip(op.operands, op.results, strict=True):
@@ -186,7 +186,7 @@ class _Rewriter:
             self.writer.ops.append(op)
 
     def _move(self, op: Op) -> Value | None:
-        """What takes the place of the op's only result; None: the op stays, on the device."""
+        """The value that replaces the op's only result; None: the op stays, on the device."""
         operands = op.operands
         if not any(result.is_remote for result in op.results):
             self._check_operands(op)
@@ -226,7 +226,7 @@ class _Rewriter:
             )
 
     def _was_put_there(self, value: Value) -> bool:
-        """Whether the program put the value there; arguments are brought as they are used."""
+        """Whether the program put the value on the host; arguments are loaded where used."""
         while value.op is not None and value.op.name == "host_reshape":
             value = value.op.operands[0]
         if not value.is_remote or value in self.moved:
@@ -256,7 +256,7 @@ class _Rewriter:
 
 
 def _store_result(block: Block, index: int, source: Source) -> None:
-    """Puts a result of the block into the host's memory."""
+    """Puts a result of the block into host memory."""
     value = block.results[index]
     op = Op("to_host", [value], {}, source)
     block.ops.append(op)
@@ -265,9 +265,9 @@ def _store_result(block: Block, index: int, source: Source) -> None:
 
 
 def _load_for_each_stage(block: Block) -> None:
-    """Stages bring a value from the host each for itself: it is not on the device between them.
+    """Makes each stage load a host value itself: it is not on the device between stages.
 
-    So do the phases of a strategy whose values leave the tiles.
+    The same holds for phases of a strategy whose values leave the tiles.
     """
     users: dict[Value, dict[Any, list[Op]]] = {}
     for op in block.ops:
@@ -291,7 +291,7 @@ def _load_for_each_stage(block: Block) -> None:
 
 
 def replace_operands(ops: list[Op], old: Value, new: Value) -> None:
-    """Gives the ops, and those inside of them, another value."""
+    """Replaces an operand of the ops, and of the ops inside them."""
     for op in ops:
         op.operands = [new if value is old else value for value in op.operands]
         for block in (inner for region in op.regions for inner in walk_blocks(region)):
@@ -300,7 +300,7 @@ def replace_operands(ops: list[Op], old: Value, new: Value) -> None:
 
 
 def _settle_results(program: Program) -> None:
-    """Each result lies where the caller wants it."""
+    """Moves each result to where the caller wants it."""
     main = program.main
     for index, value in enumerate(main.results):
         wanted = program.result_memories.get(index) == placement.HOST and _can_be_remote(value)
@@ -313,7 +313,7 @@ def _settle_results(program: Program) -> None:
 
 
 def _keeps_order(op: Op) -> bool:
-    """Whether the result's elements are the operand's in their order."""
+    """Whether the result has the operand's elements in the same order."""
     operand, result = op.operands[0], op.results[0]
     if op.name == "reshape":
         return True
@@ -383,9 +383,9 @@ def _linear(loop: Op, value: Value) -> tuple[int, int] | None:
 
 
 def _share_buffers(main: Block) -> None:
-    """Says which ops may take over the buffer of an operand, since nothing else needs it.
+    """Marks ops that may take over the buffer of an operand, since nothing else needs it.
 
-    `taken` are the places of these operands.
+    The attribute `taken` holds the indices of these operands.
     """
     uses: Counter[Value] = Counter()
     home: dict[Value, Block] = {}

@@ -1,4 +1,4 @@
-"""The contents of an MLIR module: its functions, and ops by name."""
+"""Finds functions and ops in an MLIR module."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def main_of(module: Any) -> Any:
 
 
 def dictionaries_of(function: Any, name: str) -> list[Any]:
-    """The attributes of each argument ("arg_attrs") or result; empty where none has any."""
+    """The attributes of each argument ("arg_attrs") or result; empty if none has any."""
     return list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else []
 
 
 def ops_in(operation: Any) -> Iterator[Any]:
-    """The ops of its regions, but not those nested inside them."""
+    """The ops directly in its regions, not those nested deeper."""
     for region in operation.regions:
         for block in region.blocks:
             for op in block.operations:

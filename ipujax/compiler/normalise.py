@@ -1,4 +1,4 @@
-"""Stage 3: the MLIR module becomes the compiler's program, in its simplest form."""
+"""Stage 3: converts the MLIR module to the compiler's program, in its simplest form."""
 
 from __future__ import annotations
 

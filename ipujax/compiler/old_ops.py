@@ -1,8 +1,8 @@
-"""Ops of older front ends, read as the ops that define them.
+"""Replaces ops of older front ends by the ops that define them.
 
 Before:  %2 = dot(%0, %1)        After:  %2 = dot_general(%0, %1) {contracting 1 x 0}
-Each definition is the one of the StableHLO specification; statistics of batch norms are computed
-in the operand's type, as XLA does.
+Definitions follow the StableHLO specification; statistics of batch norms are computed in the
+operand's type, as in XLA.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _product(
 
 
 def _einsum(w: Writer, op: Op) -> list[Value]:
-    """One operand or two; labels that only one operand has are summed before the product."""
+    """Takes one operand or two; sums over labels of only one operand before the product."""
     inputs, _, output = op.attrs["einsum_config"].replace(" ", "").partition("->")
     labels = _without_dots([*inputs.split(","), output], [v.shape for v in op.operands])
     *sides, wanted = labels
@@ -80,7 +80,7 @@ def _einsum(w: Writer, op: Op) -> list[Value]:
 
 
 def _without_dots(labels: list[str], shapes: Sequence[Shape]) -> list[str]:
-    """Capitals that no label uses for the dimensions of `...`, aligned at the last one."""
+    """Replaces `...` by capitals that no label uses, one for each dimension."""
     spare = [chr(c) for c in range(ord("A"), ord("Z") + 1) if chr(c) not in "".join(labels)]
     counts = [
         len(shape) - len(text.replace("...", ""))
@@ -95,7 +95,7 @@ def _without_dots(labels: list[str], shapes: Sequence[Shape]) -> list[str]:
 
 
 def _only(w: Writer, text: str, value: Value, wanted: set[str]) -> tuple[str, Value]:
-    """Diagonals of repeated labels, and sums over labels that appear nowhere else."""
+    """Takes diagonals of repeated labels, and sums over labels that appear nowhere else."""
     for label in dict.fromkeys(text):
         while text.count(label) > 1:
             first, second = text.index(label), text.rindex(label)
@@ -133,7 +133,7 @@ def _pair(
 
 
 def _torch_index_select(w: Writer, op: Op) -> list[Value]:
-    """A gather whose indices are clamped; the first `batch_dims` dimensions go together."""
+    """A gather whose indices are clamped; the first `batch_dims` dimensions are batched."""
     operand, index = op.operands
     dim, batch = op.attrs["dim"], op.attrs["batch_dims"]
     inside = len(index.shape) - batch  # dimensions of each batch's index
@@ -153,7 +153,7 @@ def _torch_index_select(w: Writer, op: Op) -> list[Value]:
 
 
 def _of_features(w: Writer, op: Op, value: Value) -> Term:
-    """A number for each feature, repeated in the operand's shape."""
+    """One number per feature, broadcast to the operand's shape."""
     return w.term(w.broadcast(value, [op.attrs["feature_index"]], op.operands[0].shape))
 
 
@@ -172,7 +172,7 @@ def _batch_norm_inference(w: Writer, op: Op) -> list[Value]:
 
 
 def _others(op: Op) -> tuple[list[int], int]:
-    """Dimensions that statistics run over, and how many elements that is."""
+    """The dimensions that statistics run over, and their number of elements."""
     shape = op.operands[0].shape
     dims = [dim for dim in range(len(shape)) if dim != op.attrs["feature_index"]]
     return dims, math.prod(shape[dim] for dim in dims)
@@ -210,7 +210,7 @@ def _batch_norm_grad(w: Writer, op: Op) -> list[Value]:
 #: Writes the ops that define an op; returns the values that replace its results.
 Definition = Callable[[Writer, Op], list[Value] | None]
 
-#: For each old op: the name of what it becomes, for the generated table, and its definition.
+#: For each old op: what it becomes, in the generated table's words, and its definition.
 OLD_OPS: dict[str, tuple[str, Definition]] = {
     "batch_norm_grad": ("arithmetic and reductions", _batch_norm_grad),
     "batch_norm_inference": ("arithmetic", _batch_norm_inference),
@@ -225,7 +225,7 @@ OLD_OPS: dict[str, tuple[str, Definition]] = {
 
 DYNAMIC_REASON = "shapes must be known when compiling; an IPU program has fixed shapes"
 
-#: Ops that take shapes as values: where those are constants, refinement makes them static ops.
+#: Ops that take shapes as values; refinement makes them static if these are constants.
 DYNAMIC: dict[str, str] = {
     "dynamic_broadcast_in_dim": "broadcast_in_dim",
     "dynamic_conv": "convolution",
@@ -243,7 +243,7 @@ def _dimension_size(w: Writer, op: Op) -> list[Value]:
 
 
 def _real_dynamic_slice(w: Writer, op: Op) -> list[Value] | None:
-    """A window with the size of the result's type; chlo.scan takes each element so."""
+    """A window with the size of the result's type; chlo.scan takes each element this way."""
     operand, starts, _, strides = op.operands
     shape = op.results[0].shape
     if strides.const is None or not (strides.const == 1).all():
@@ -252,8 +252,8 @@ def _real_dynamic_slice(w: Writer, op: Op) -> list[Value] | None:
     return [w.op("dynamic_slice", [operand, *scalars], {"slice_sizes": shape}, shape=shape)]
 
 
-#: Of `DYNAMIC`, those that are static ops wherever the types of their values have fixed shapes;
-#: None where only refinement can tell.
+#: Ops of `DYNAMIC` that become static ops if the types of their values have fixed shapes; the
+#: definition returns None if only refinement can tell.
 STATIC: dict[str, Definition] = {
     "get_dimension_size": _dimension_size,
     "real_dynamic_slice": _real_dynamic_slice,

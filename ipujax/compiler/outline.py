@@ -1,14 +1,14 @@
-"""Equal parts of a program become functions: compiled once, called from several places.
+"""Makes functions of equal parts of a program: compiled once, called from several places.
 
-Before, with the calls of an outlined f put in their place:     After:
+Before, with the calls of an outlined f inlined:                After:
   %1 = dot_general(%w0, %x)                                        %2 = call(%w0, %x) {function=0}
   %2 = tanh(%1)                                                    %4 = call(%w1, %2) {function=0}
   %3 = dot_general(%w1, %2)                                      function 0 (%a, %b):
   %4 = tanh(%3)                                                    %c = dot_general(%a, %b)
                                                                    %d = tanh(%c); return %d
-Parts are equal if they are so op by op: names, attributes, constants, shapes, dtypes, IPUs, options
-and how values go from op to op. With outline=marked they are the calls of `ipu.outlined`; with
-outline=auto also sequences of ops that repeat, where that saves code (`repeats.py`).
+Parts are equal if they agree op by op: in names, attributes, constants, shapes, dtypes, IPUs,
+options and how values flow between ops. With outline=marked, parts are calls of `ipu.outlined`;
+with outline=auto, also sequences of ops that repeat, if that saves code (`repeats.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def outline(program: Program, num_tiles: int) -> Program:
 
 
 def _outline_repeats(program: Program, structures: Structures, num_tiles: int) -> bool:
-    """Makes functions of what repeats, in other functions too; says whether it made any."""
+    """Makes functions of repeated parts, in functions too; returns whether it made any."""
     functions, threshold = _Functions(program), program.options.program.outline_threshold
     found = repeats(program.blocks_run(), structures, threshold, num_tiles)
     made = [functions.share(parts) for parts in list(found)]  # all found before any is replaced
@@ -46,9 +46,9 @@ def _outline_repeats(program: Program, structures: Structures, num_tiles: int) -
 
 
 def _outline_marked(program: Program, structures: Structures) -> None:
-    """Makes functions of equal calls of `ipu.outlined`; what runs on several IPUs is one for each.
+    """Makes functions of equal calls of `ipu.outlined`; a call on several IPUs is split by IPU.
 
-    Outer calls first: calls inside one that has become a function are in its body, once.
+    Outer calls come first: calls inside one that became a function are in its body, once.
     """
     functions = _Functions(program)
     pending = [(program.main, 0)]
@@ -75,7 +75,7 @@ def _outline_marked(program: Program, structures: Structures) -> None:
 
 
 def _blocks(block: Block, depth: int) -> Iterator[tuple[Block, int]]:
-    """The block, and those inside it that belong to just as many calls."""
+    """The block, and those inside it at the same depth of outlined calls."""
     yield block, depth
     for op in block.ops:
         if op.traits.control_flow and len(op.source.placed.outlined) == depth:
@@ -101,7 +101,7 @@ class _Functions:
     def share(self, parts: list[Part], depth: int | None = None) -> Block | None:
         """Replaces equal parts by calls of one function, and returns it.
 
-        A part that depends on itself by way of other ops stays, as does one that has no equal.
+        A part that depends on itself through other ops stays, as does one that has no equal.
 
         Args:
             depth: number of outlined calls around the parts, if they are such calls.
@@ -135,7 +135,7 @@ class _Functions:
         return call
 
     def _used(self, part: Part) -> set[int]:
-        """Which of the values that the part makes are used outside of it."""
+        """Indices of the part's values that are used outside it."""
         users = self.users.get(part.block)
         if users is None:
             users = self.users[part.block] = _users(part.block)
@@ -167,7 +167,7 @@ def _function(part: Part, used: list[int]) -> Block:
 
 
 def _users(block: Block) -> dict[Value, set[Op]]:
-    """The ops of the block that use each value; an op of its own stands for the block's end."""
+    """The ops of the block that use each value; an extra op stands for the block's end."""
     found: dict[Value, set[Op]] = defaultdict(set)
     for op in block.ops:
         for value in inputs_of(op):
@@ -186,7 +186,7 @@ def _rename(region: Block, names: dict[Value, Value]) -> None:
 
 
 def _gap_of(part: Part) -> _Gap | None:
-    """The block's other ops, in an order in which the part is one op; None if there is none."""
+    """The block's other ops, in an order that lets the part be one op; None if impossible."""
     ops, members = part.block.ops, set(part.ops)
     where = {op: index for index, op in enumerate(ops)}
     first, last = where[part.ops[0]], where[part.ops[-1]]

@@ -1,7 +1,7 @@
-"""Stage 4: what one phase makes and another one reads waits in the host's memory.
+"""Stage 4: keeps values that one phase makes and another reads in host memory in between.
 
-An op outside of all stages belongs to the phase that reads it, if it is one. A view is made again
-in the phase that reads it.
+An op outside all stages belongs to the phase that reads it, if there is only one. A view is made
+again in the phase that reads it.
 
 Before, with f in phase 0, g in phase 1:     After:
   %1 = f(%0)                                   %1 = f(%0)
@@ -23,7 +23,7 @@ _Pass = tuple[LeavingPhase, str]
 
 
 def leave_between_phases(program: Program) -> None:
-    """Stores such values after the op that makes them, and loads them in each phase again."""
+    """Stores such values after the op that makes them, and loads them again in each phase."""
     if any(op.source.placed.phase for op in walk_ops(program.main)):
         for block in blocks_run(program.main):
             _Phases(block).divide()
@@ -51,7 +51,7 @@ class _Phases:
         self.block.ops = [made for op in ops for made in (op, *self.after.get(op, ()))]
 
     def _near(self, value: Value, reader: _Pass, source: Source, before: list[Op]) -> Value:
-        """The value as the reader gets it; adds the ops that bring it."""
+        """The value as the reader gets it; adds the ops that load it."""
         maker = value.op
         if maker is None or value.const is not None or value.dtype == TOKEN:
             return value

@@ -1,4 +1,4 @@
-"""Loops over micro-batches become pipelines, whose stages work at one time.
+"""Turns loops over micro-batches into pipelines, whose stages work at the same time.
 
 Before, with F on IPU 0 and 1, B the backward pass:
   %g = while(0, %zero) {trip_count = 16}  body: %1 = F0(k); %2 = F1(%1); %3 = B1(%2); ... = B0(%3)
@@ -7,11 +7,11 @@ After:
        regions: F0: (k) -> (k + 1, %1)    F1: (%1) -> %2    B1: (%2) -> %3    B0: (%3, %g) -> %g'
 A run is one region: the ops of one stage and direction. Each counts micro-batches itself. In slot t
 of the "grouped" schedule the run at place p works on micro-batch t - p; values go from run to run
-through copies at the ends of slots, and through a FIFO where the reader is later than the next
-slot. With the "interleaved" schedule a run works in every second slot.
+through copies at the ends of slots, and through a FIFO if the reader is later than the next slot.
+With the "interleaved" schedule a run works in every second slot.
 
-A loop that has no such form (state that a stage reads before a later one changes it) stays a loop:
-one IPU works at a time.
+A loop without such a form (a stage reads state before a later one changes it) stays a loop: one
+IPU works at a time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ log = logger_of("compiler")
 
 #: Slots from one micro-batch to the next, by schedule.
 PERIODS = {"grouped": 1, "interleaved": 2}
-#: Ops on at most so many elements, and on counters alone, are done again in each run.
+#: Ops with at most this many elements that depend only on counters are recomputed in every run.
 MAX_COUNTED = 16
 
-#: Elementwise ops that a later run does again rather than have their results wait for it.
+#: Elementwise ops that a later run recomputes instead of having their results wait for it.
 CHEAP = {"abs", "add", "and", "clamp", "compare", "convert", "maximum", "minimum", "multiply"}
 CHEAP |= {"negate", "not", "or", "select", "sign", "subtract", "xor"}
-#: One FIFO less is worth so many bytes more in the others: an estimate, not measured.
+#: Removing one FIFO is worth this many more bytes in the others: an estimate, not measured.
 FIFO_BYTES = 64 * 1024
 
 
@@ -52,14 +52,14 @@ class Edge:
 class Run:
     """One region of a pipeline.
 
-    Its arguments are values that it carries from micro-batch to micro-batch, then what its edges
-    bring; its results are the carried values, then what others read. What the op is given and gives
-    is in slots: one for each value that a run carries.
+    Its arguments are values that it carries from micro-batch to micro-batch, then the values of its
+    edges; its results are the carried values, then values that others read. The op's operands and
+    results are slots: one for each value that a run carries.
     """
 
-    place: int  #: the slot of time in which it has the first micro-batch
+    place: int  #: the time slot in which it has the first micro-batch
     ipu: int
-    slots: list[int] = field(default_factory=list)  #: of what it carries
+    slots: list[int] = field(default_factory=list)  #: of the values that it carries
     edges: list[Edge] = field(default_factory=list)
 
 
@@ -107,8 +107,8 @@ class _Splitter:
         self._known_makers: dict[Op, list[Op]] = {}
         self.read = self._read()
         self.operands = {op: op.operands for op in self.body.ops}
-        self.places: dict[Op, tuple[int, int]] = {}  #: the slot of time, and the IPU
-        #: Of what two IPUs make at one time: done where it is used, and from this slot on.
+        self.places: dict[Op, tuple[int, int]] = {}  #: the time slot, and the IPU
+        #: Ops on results that two IPUs make in one slot: done where used, from this slot on.
         self.joining: dict[Op, int] = {}
         self._find_places()
         keys = sorted(set(self.places.values()))
@@ -133,7 +133,7 @@ class _Splitter:
         )
 
     def _counted(self) -> set[Op]:
-        """Small ops on counters alone."""
+        """Small ops that depend only on counters."""
         known = set(self.counter_values)
         found: set[Op] = set()
         for op in self.body.ops:
@@ -151,7 +151,7 @@ class _Splitter:
         return found
 
     def _read(self) -> set[Op]:
-        """Ops that read a micro-batch's part of a value that is there for the whole loop."""
+        """Ops that read a micro-batch's part of a value that stays the same for the whole loop."""
         changing = {*self.body.args, *self.makers} - self.counter_values
         for op in self.counted:
             changing.difference_update(op.results)
@@ -166,7 +166,7 @@ class _Splitter:
     # Places --------------------------------------------------------------------------------------
 
     def _find_places(self) -> None:
-        """A stage's ops have its place; others that of the last op they need, or else of a user."""
+        """Ops of a stage get its place; others that of the last op they need, or of a user."""
         stages = [op.source.placed for op in self.body.ops if op.source.placed.stage is not None]
         if not stages:
             raise NotAPipeline("it calls no ipu.stage, and no strategy is applied to its blocks")
@@ -204,11 +204,11 @@ class _Splitter:
                 users[maker].append((op, self.places[op]))
 
     def _is_late(self, maker: Op, run: int) -> bool:
-        """Whether another run has its result too late for this one."""
+        """Whether another run makes its result too late for this one."""
         return self.run_of[maker] != run and self.places[maker][0] >= self.runs[run].place
 
     def _joined(self, reader: int) -> set[Op]:
-        """What joins results of several IPUs and is used by several at one time: each does it."""
+        """Ops on results of several IPUs that several runs use at one time: each run does them."""
         found: set[Op] = set()
         pending = [op for op, run in self.run_of.items() if self.joining and run == reader]
         while pending:
@@ -235,7 +235,7 @@ class _Splitter:
                     )
 
     def _recomputed(self, reader: int) -> set[Op]:
-        """Cheap ops of earlier runs on its IPU that a run repeats, so that less waits in FIFOs."""
+        """Cheap ops of earlier runs on its IPU that a run repeats, so that FIFOs hold less."""
         waiting = [
             value
             for op, run in self.run_of.items()
@@ -254,10 +254,10 @@ class _Splitter:
         return found
 
     def _kept(self, waiting: list[Value], reader: int) -> set[Value]:
-        """What waits for the reader so that cheap ops make the rest of it.
+        """The values that wait for the reader; cheap ops compute the other ones from them.
 
-        Begins with all values that wait, and as long as that takes fewer bytes puts one value in
-        the place of those that follow from it.
+        Begins with all waiting values, then replaces those that follow from one value by that
+        value, as long as this saves bytes.
         """
         followers: dict[Value, list[Value]] = {}
         for value in waiting:
@@ -293,7 +293,7 @@ class _Splitter:
         return self.runs[run].ipu == self.runs[reader].ipu
 
     def _sources(self, value: Value, reader: int) -> set[Value]:
-        """What waits for the reader and gives the value by cheap ops."""
+        """The values that wait for the reader and give this value by cheap ops."""
         found: set[Value] = set()
         pending = [value]
         while pending:
@@ -307,7 +307,7 @@ class _Splitter:
     def _follows(
         self, value: Value, given: Value | None, reader: int, known: dict[Value, bool]
     ) -> bool:
-        """Whether cheap ops make it of the given value and of what the reader has anyway."""
+        """Whether cheap ops make it from the given value and values the reader has anyway."""
         if value is given or value.const is not None:
             return True
         if value in known:
@@ -324,12 +324,12 @@ class _Splitter:
         return known[value]
 
     def is_read_by(self, op: Op, run: Run) -> bool:
-        """Whether the run does such a read itself: it costs no copy, or nothing can wait for it."""
+        """Whether the run does such a read itself: it needs no copy, or would get it too late."""
         slot, ipu = self.places[op]
         return ipu == run.ipu or slot >= run.place
 
     def _makers(self, op: Op) -> list[Op]:
-        """The ops of the body that it needs, those of counters left out."""
+        """The ops of the body that it needs, except those on counters."""
         if op not in self._known_makers:
             found = (self.makers.get(value) for value in inputs_of(op))
             self._known_makers[op] = [m for m in found if m is not None and m not in self.counted]
@@ -338,7 +338,7 @@ class _Splitter:
     # Regions -------------------------------------------------------------------------------------
 
     def split(self) -> Op:
-        self.owner: dict[Value, int] = {}  #: the run that carries such a value
+        self.owner: dict[Value, int] = {}  #: the run that carries each value
         carried = self._carried()
         regions = [_Region(self, index, carried[index]) for index in range(len(self.runs))]
         for region in regions:
@@ -397,13 +397,13 @@ class _Region:
         self.outputs: dict[Value, int] = {}
 
     def take_in(self, regions: list[_Region]) -> None:
-        """Its ops, their operands, and what it gives to the next micro-batch."""
+        """Adds its ops, their operands, and the values for the next micro-batch."""
         splitter, body = self.splitter, self.splitter.body
         own = [op for op in body.ops if splitter.run_of.get(op) == self.index]
         for op in own:
             self._rename(op, regions)
         results = [self._here(body.results[slot], regions) for slot in self.slots]
-        if self.index == 0:  # what the loop's counters are in the end may be used
+        if self.index == 0:  # the final values of the loop's counters may be used
             for slot in splitter.counters:
                 self._here(body.args[slot], regions)
         counters = [slot for slot in splitter.counters if body.args[slot] in self.local]
@@ -422,7 +422,7 @@ class _Region:
                     inner.operands = [self._here(value, regions) for value in inner.operands]
 
     def _here(self, value: Value, regions: list[_Region]) -> Value:
-        """The value in this region; what another run makes comes through an edge."""
+        """The value in this region; values of another run come through an edge."""
         found = self.local.get(value)
         if found is not None:
             return found
@@ -462,7 +462,7 @@ class _Region:
         return self.local[value]
 
     def finish(self, made: Op) -> None:
-        """Hands its slots to the op, and its other results to their readers."""
+        """Adds its slots to the op, and its other results for their readers."""
         loop = self.splitter.loop
         for slot in self.slots:
             self.run.slots.append(len(made.operands))
@@ -482,7 +482,7 @@ class _Region:
 
 
 def _is_cheap(op: Op) -> bool:
-    """Whether to compute it again costs less than to keep its result."""
+    """Whether computing it again costs less than keeping its result."""
     return (op.traits.elementwise and op.name in CHEAP) or op.traits.view
 
 

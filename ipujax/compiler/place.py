@@ -1,8 +1,8 @@
-"""Stage 4: which IPU of the device every op and value of the program lives on.
+"""Stage 4: decides which IPU of the device every op and value of the program lives on.
 
-What `ipu.stage` and `ipu.shard` placed is where it was placed; every other op goes where its users
-are, or else where its operands are. A value that is used on another IPU than its own is copied
-there, once, as soon as it is there.
+Ops that `ipu.stage` or `ipu.shard` placed stay there; every other op goes where its users are, or
+else where its operands are. A value that is used on another IPU than its own is copied there,
+once, as soon as it exists.
 
 Before, with f on IPU 0 and g on IPU 1:     After:
   %1 = f(%0)                                  %1 = f(%0)                        on 0
@@ -56,7 +56,7 @@ def place(program: Program, request: Request) -> Program:
 
 
 def _check_remote_buffers(program: Program, machine: MachineConfig) -> None:
-    """Refuses streaming memory for IPUs that are said not to have it; those that are there do."""
+    """Refuses streaming memory for IPUs configured without it; attached IPUs always have it."""
     if machine.connection == "always" or machine.enable_remote_buffers:
         return
     arguments = [value for block in blocks_run(program.main) for value in block.args]
@@ -70,7 +70,7 @@ def _check_remote_buffers(program: Program, machine: MachineConfig) -> None:
 
 
 def _is_spread(program: Program, num_ipus: int) -> bool:
-    """Whether anything was placed elsewhere than on the first IPU; refuses IPUs that are not."""
+    """Whether any op was placed off the first IPU; refuses IPUs that the device does not have."""
     last = 0
     for op in walk_ops(program.main):
         placed = op.source.placed
@@ -150,7 +150,7 @@ class _Homes:
         return homes[0]
 
     def _from_operands(self) -> bool:
-        """For what no placed op uses, now or after others."""
+        """Places ops that no placed op uses, even indirectly."""
         changed = False
         for op in self.ops:
             for slot in self.slots.get(op, ()):
@@ -224,6 +224,6 @@ class _Copies:
 
 
 def _is_smaller_before(op: Op) -> bool:
-    """Whether less crosses if a broadcast is done on the other side."""
+    """Whether less data crosses if a broadcast is done on the other side."""
     given = sum(value.size_bytes for value in op.operands)
     return op.traits.view and given < op.results[0].size_bytes

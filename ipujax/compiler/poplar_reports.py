@@ -13,16 +13,16 @@ from ipujax.config.options import CompileConfig, warn_once
 from ipujax.host.new_files import replacing
 
 _lock = threading.Lock()
-#: How many programs of a name have been written to a folder.
+#: The number of programs written, by folder and name.
 _written: Counter[tuple[str, str]] = Counter()
 
 
 def write_report(name: str, options: CompileConfig, executable: bytes) -> None:
     """Writes `jit_f/profile.pop` to the folder that the options name, if they ask for reports.
 
-    The file has what the executable's profile has, and one run by account; `pva::openReport` of
-    the IPU Model reads it. Another program of the same name gets `jit_f-2`. A folder that is not
-    writable is warned of.
+    The file has the contents of the executable's profile, and one run by account;
+    `pva::openReport` of the IPU Model reads it. Another program of the same name gets `jit_f-2`.
+    Warns if the folder is not writable.
     """
     folder = report_folder(options)
     if not folder:

@@ -1,4 +1,4 @@
-"""Sums read what is in memory: float16 as it is, and squares as what is squared.
+"""Makes sums read values that are in memory: float16 unconverted, and the operands of squares.
 
 Before:  %1, %2, %3 = fused(%0) {body=[convert, sine, multiply]}   After:  %2 = fused(%0) {...}
          %4 = reduce(%1) {add}                                             %4 = reduce(%0) {add}
@@ -16,9 +16,9 @@ from ipujax.compiler.passes.wide_sums import is_sum
 
 
 def read_what_is_there(block: Block) -> None:
-    """After fusion, when it is known what is written to memory.
+    """Rewrites sums after fusion, when it is known which values are written to memory.
 
-    In float32, from float32 or float16. Values that only their fused op knows stay there.
+    Sums are in float32, of float32 or float16. Values that only exist in a fused op stay there.
     """
     for squares, find in ((False, _narrow), (True, _squared)):
         uses = Counter(value for op in block.ops for value in inputs_of(op))
@@ -46,7 +46,7 @@ def _reread(
 ) -> list[Op] | None:
     """Views of another value for the reduction to read; None: it reads the same as before.
 
-    With `uses`, only where nothing else reads what it read before.
+    With `uses`, only if nothing else reads the value that it read before.
     """
     value, views = reduce.operands[0], []
     while value.op is not None and value.op.traits.permutes:
@@ -75,7 +75,7 @@ def _reread(
 
 
 def _narrow(value: Value, fused: Op) -> Value | None:
-    """The float16 value that a value of a fused op is, if it is in memory."""
+    """The float16 value that a fused op converts to the value, if it is in memory."""
     made = {op.results[0]: op for op in fused.attrs["body"]}
     if made[value].name != "convert":
         return None
@@ -84,9 +84,9 @@ def _narrow(value: Value, fused: Op) -> Value | None:
 
 
 def _squared(value: Value, fused: Op) -> Value | None:
-    """What a value of a fused op is the square of, if that is in memory.
+    """The value that a fused op squares to get this one, if it is in memory.
 
-    Squares that are rounded to float16 are none: the sum would add them unrounded.
+    None for squares that are rounded to float16: the sum would add them unrounded.
     """
     body = fused.attrs["body"]
     made = {op.results[0]: op for op in body}
@@ -109,7 +109,7 @@ def _is_there(value: Value, fused: Op, made: dict[Value, Op]) -> bool:
 
 
 def _convert_where_read(block: Block) -> None:
-    """Float16 values that only fused ops read as float32 are converted there, not in memory."""
+    """Converts float16 values that only fused ops read as float32 there, not in memory."""
     readers: dict[Value, list[Op]] = {}
     for op in block.ops:
         for value in inputs_of(op):
@@ -146,7 +146,7 @@ def _convert_in(reader: Op, conversion: Op, wide: Value, given: Value) -> None:
 
 
 def _prune(block: Block) -> None:
-    """Without views and results of fused ops that nothing reads."""
+    """Drops views, and results of fused ops, that nothing reads."""
     needed, kept = set(block.results), []
     for op in reversed(block.ops):
         if op.name == "fused":

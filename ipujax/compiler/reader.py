@@ -1,7 +1,7 @@
 """MLIR module -> the compiler's program: the first half of stage 3.
 
-Reads each op once. Calls and composites without a rule of their own are read in place of the call;
-what only renames values (barriers, shardings, collectives over one device) leaves no op behind.
+Reads each op once. Calls, and composites without their own rule, are inlined; ops that only rename
+values (barriers, shardings, collectives over one device) are left out.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ipujax.errors import InvalidProgramError, RankError, UnsupportedOpError, to
 #: Ops whose results are their operands.
 RENAMES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
 SKIPPED = frozenset({"sdy.mesh", "sdy.sharding_group"})
-#: Custom calls by which JAX annotated for the partitioner that came before Shardy.
+#: Custom calls with which JAX annotated programs for the partitioner before Shardy.
 OLD_ANNOTATIONS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 TERMINATORS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
 DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
@@ -53,14 +53,14 @@ DEVICE_IDS = frozenset({"stablehlo.partition_id", "stablehlo.replica_id"})
 #: 64-bit state of a random generator is two 32-bit words to an IPU (new last dimension).
 WORD_PAIR_OPS = frozenset({"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"})
 
-#: A tuple of the program is a list of its elements.
+#: MLIR values -> values; a tuple of the program is a list of its elements.
 Environment = dict[Any, Any]
 Handler = Callable[[Any, Environment, Block], object]
 
-#: Of an array: NumPy's limit, since results go there.
+#: NumPy's limit for an array, since results become NumPy arrays.
 MAX_DIMENSIONS = 64
 
-#: Nested loops and branches; the engine's threads have stack for many times this number.
+#: The most nested loops and branches; the engine's threads have stack for many times this number.
 MAX_REGIONS = 1000
 
 
@@ -75,7 +75,7 @@ class NeedsRefinement(Exception):  # noqa: N818 (not an error: the caller refine
 class Reader:
     """Reads one module. `has_rule` says which composites stay ops.
 
-    `num_devices`: that run the program, each with the shapes of the module.
+    `num_devices` devices run the program, each with the shapes of the module.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Reader:
     def _read_as_defined(
         self, definition: Definition, operation: Any, env: Environment, block: Block
     ) -> bool:
-        """Reads the op's definition in its place; returns whether it holds for this op."""
+        """Reads the op's definition in its place; returns whether it applies to this op."""
         op = self._read_op(operation, operation.name, env, Block())
         results = definition(Writer(block.ops, op.source), op)
         if results is None:
@@ -194,7 +194,7 @@ class Reader:
         raise NeedsRefinement(name, self._source(operation).line)
 
     def _read_rng(self, operation: Any, env: Environment, block: Block) -> None:
-        """Its last operand is the shape, which the result has too."""
+        """Drops the last operand, the shape, which the result has too."""
         op = self._read_op(operation, "stablehlo.rng", env, block)
         op.operands = op.operands[:2]
 
@@ -225,7 +225,7 @@ class Reader:
             env[result] = env[operand]
 
     def _read_collective(self, operation: Any, env: Environment, block: Block) -> None:
-        """Where each device is a group of its own, its results are its operands."""
+        """If each device is its own group, the results are the operands."""
         attributes, alone = operation.attributes, self._num_devices == 1
         if not alone and "replica_groups" in attributes:
             alone = np.asarray(attributes["replica_groups"]).shape == (self._num_devices, 1)
@@ -235,7 +235,7 @@ class Reader:
             self._read_op(operation, operation.name, env, block)
 
     def _read_collective_permute(self, operation: Any, env: Environment, block: Block) -> None:
-        """The one device sends to itself, or to no device: then it receives zeros."""
+        """A single device sends to itself, or to no device: then it receives zeros."""
         if self._num_devices > 1:
             self._read_op(operation, operation.name, env, block)
             return
@@ -408,9 +408,9 @@ def read_program(
 ) -> Program:
     """Reads `module` into a program; see `Reader`.
 
-    Shapes that are not written out are refined first, in place, from those of the arguments.
+    Dynamic shapes are refined first, in place, from those of the arguments.
     Raises:
-        UnsupportedOpError: a shape depends on values that only a running program has.
+        UnsupportedOpError: a shape depends on values that are only known at run time.
     """
     try:
         return Reader(module, name, has_rule, num_devices).read()

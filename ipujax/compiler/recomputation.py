@@ -1,11 +1,11 @@
-"""What is computed again: `optimization_barrier`, which keeps it apart, on several IPUs.
+"""Recomputed ops, and the `optimization_barrier` that keeps them apart, on several IPUs.
 
-`jax.checkpoint` lets the backward pass begin with a barrier around all that it needs:
+`jax.checkpoint` begins the backward pass with a barrier around everything that it needs:
   %x', %w', %ct' = optimization_barrier(%x, %w, %ct)
   %1 = F(%x', %w')                                      computed again
   %2 = B(%1, %ct')
-What comes behind it is never shared with what comes before. If the barrier is inside a stage, all
-of it is on one IPU and in one slot of a pipeline. If the stages are inside, its values belong to
+Ops after it are never shared with ops before it. If the barrier is inside a stage, all of it is on
+one IPU and in one slot of a pipeline. If the stages are inside the checkpoint, its values belong to
 several IPUs and slots: then it becomes one barrier for each of them.
 """
 
@@ -25,13 +25,13 @@ def is_between_stages(op: Op) -> bool:
 
 
 def mark_again(ops: Iterable[Op]) -> None:
-    """Marks ops behind a barrier that no longer holds their operands."""
+    """Marks ops after a barrier that no longer holds their operands."""
     for op in ops:
         op.attrs = {**op.attrs, _AGAIN: True}
 
 
 def divide_barriers(block: Block, part_of: Callable[[Value], Hashable]) -> None:
-    """Makes of each barrier between stages one for the results of each part."""
+    """Splits each barrier between stages into one for the results of each part."""
     ops: list[Op] = []
     for op in block.ops:
         ops += _divided(op, part_of) if is_between_stages(op) else [op]
@@ -53,7 +53,7 @@ def _divided(barrier: Op, part_of: Callable[[Value], Hashable]) -> Iterable[Op]:
 
 
 def computed_again(ops: Iterable[Op], makers_of: Callable[[Op], list[Op]]) -> set[Op]:
-    """The barriers between stages, and the forward ops behind them that need no backward one."""
+    """The barriers between stages, and the forward ops after them that need no backward op."""
     found: set[Op] = set()
     backward: set[Op] = set()
     for op in ops:
@@ -69,13 +69,13 @@ def computed_again(ops: Iterable[Op], makers_of: Callable[[Op], list[Op]]) -> se
 def latest_place(
     op: Op, users: Iterable[tuple[Op | None, tuple[int, int]]], again: set[Op]
 ) -> tuple[int, int]:
-    """The slot and the IPU of an op that is computed again: just before it is needed.
+    """The slot and the IPU of a recomputed op: just before it is needed.
 
-    A stage runs again in the slot before its backward one, or in the same slot where the one before
-    is still its first. What another IPU needs is made one slot earlier.
+    A stage runs again in the slot before its backward one, or in the same slot if the one before
+    is still its first. Values for another IPU are made one slot earlier.
 
     Args:
-        users: with their slots and IPUs; None stands for the backward pass, where no op uses it.
+        users: ops with their slots and IPUs; None stands for the backward pass if no op uses it.
     """
     slots = []
     for user, (slot, ipu) in users:

@@ -1,4 +1,4 @@
-"""Layers that the user names are computed again for their backward pass, with `recompute_layers`.
+"""Recomputes layers that the user names for their backward pass, with `recompute_layers`.
 
 Before, with layer a:  %1 = dot_general(%x, %w)   After:  %1 = dot_general(%x, %w)
                        %2 = tanh(%1)                      %2 = tanh(%1)
@@ -6,9 +6,10 @@ Before, with layer a:  %1 = dot_general(%x, %w)   After:  %1 = dot_general(%x, %
                        (a's backward pass)                %x', %w', _ = barrier(%x, %w, %ct)
                        %9 = multiply(%ct, %2)             %8 = tanh(dot_general(%x', %w'))
                                                           %9 = multiply(%ct, %8)
-So between the two passes only what the layer reads is there, as with `ipu.remat` around it. The
-same ops run on the same values: results are the same to the last bit. What an op with effects, a
-loop or a collective made is kept, and so is what other parts of the backward pass read anyway.
+Between the two passes only the values that the layer reads are kept, as with `ipu.remat` around it.
+The same ops run on the same values: results are identical to the last bit. Results of ops with
+effects, loops and collectives are kept, and so are values that other parts of the backward pass
+read anyway.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ipujax.compiler.sources import layer_at
 
 
 def recompute_layers(program: Program) -> Program:
-    """Does so in every block that is lowered to a program."""
+    """Recomputes layers in every block that is lowered to a program."""
     patterns = [each for each in program.options.program.recompute_layers.split(",") if each]
     for block in program.blocks_run() if patterns else ():
         _Layers(block, patterns).run()
@@ -34,7 +35,7 @@ class _Layers:
         self.block = block
         self.forward: dict[str, dict[Op, None]] = {}
         self.backward: dict[str, set[Op]] = {}
-        self.late: set[Op] = set()  #: ops of backward passes, and what was added for them
+        self.late: set[Op] = set()  #: ops of backward passes, and ops added for them
         for op in block.ops:
             layer = named_layer(layer_at(op.source), patterns)
             if is_backward(op.source.name):
@@ -74,7 +75,7 @@ class _Layers:
         self._insert(first, backward, list(again), [*inputs], made_late)
 
     def _kept(self, forward: dict[Op, None], backward: set[Op]) -> set[Value]:
-        """What stays in memory whatever is done, or cannot be made again."""
+        """Values that stay in memory in any case, or cannot be recomputed."""
         kept = set(self.block.results)
         for op in self.block.ops:
             if op in self.late:
@@ -86,7 +87,7 @@ class _Layers:
         return kept
 
     def _made_late(self, before: int) -> list[Value]:
-        """Something that the backward pass made before: what runs again waits for it."""
+        """A value that the backward pass made before; recomputed ops wait for it."""
         for op in reversed(self.block.ops[:before]):
             if op in self.late and not op.traits.view and op.name != "optimization_barrier":
                 for value in op.results:
@@ -127,7 +128,7 @@ def _collect(
     again: dict[Op, None],
     inputs: dict[Value, None],
 ) -> None:
-    """Adds the ops that make a value, and what they read that stays."""
+    """Adds the ops that make a value, and the kept values that they read."""
     pending = [value]
     while pending:
         value = pending.pop()

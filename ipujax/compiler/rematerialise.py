@@ -1,4 +1,4 @@
-"""Cheap values that wait for long are computed again, with `allow_recompute`.
+"""Recomputes cheap values instead of keeping them for long, with `allow_recompute`.
 
 Before:  %1 = exponential(%x)                 After:  %1 = exponential(%x)
          %2 = reduce(%1)                              %2 = reduce(%1)
@@ -6,9 +6,9 @@ Before:  %1 = exponential(%x)                 After:  %1 = exponential(%x)
          %9 = multiply(%ct, %1)                       %x', _ = optimization_barrier(%x, %ct)
                                                       %8 = exponential(%x')
                                                       %9 = multiply(%ct, %8)
-Only elementwise ops, broadcasts and views are done again, of operands that are there anyway or take
-less memory. So results are the same to the last bit. Each round lowers the most that is live at
-one time, until nothing can.
+Only elementwise ops, broadcasts and views are recomputed, from operands that are live anyway or
+take less memory. Results are identical to the last bit. Rounds lower the peak of live bytes until
+it can get no lower.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 from ipujax.compiler.room import Life, life_of
 
-#: What is not worth an op of its own.
+#: Smaller values are not worth an extra op.
 SMALL_BYTES = 64 * 1024
 MAX_ROUNDS = 64
-MAX_OPS = 24  #: that are done again for one value
+MAX_OPS = 24  #: recomputed for one value
 
 
 def rematerialise(program: Program) -> Program:
-    """Does so in every block that is lowered to a program."""
+    """Recomputes values in every block that is lowered to a program."""
     if program.options.program.allow_recompute:
         for block in program.blocks_run():
             _lower_peak(block)
@@ -54,12 +54,12 @@ def _most(life: Life) -> float:
 
 @dataclass
 class _Again:
-    """What is done again so that a value need not wait."""
+    """Ops to recompute so that a value need not be kept."""
 
     value: Value
-    before: int  #: the op that needs it next
+    before: int  #: index of the op that needs it next
     ops: list[Op] = field(default_factory=list)
-    kept: list[Value] = field(default_factory=list)  #: what these ops find there
+    kept: list[Value] = field(default_factory=list)  #: values that these ops read from memory
     done: set[Value] = field(default_factory=set)
 
 
@@ -70,7 +70,7 @@ class _Round:
         self.block, self.life = block, life
         ipu = max(life.live, key=lambda ipu: life.live[ipu].max())
         self.ipu, self.peak = ipu, int(life.live[ipu].argmax())
-        #: Of each value whose memory is its own: where it is used, and as which value.
+        #: For each value with its own memory: where it is used, and as which value.
         self.uses: dict[Value, list[tuple[int, Value]]] = {}
         for index, op in enumerate(block.ops):
             if not op.traits.view:
@@ -79,7 +79,7 @@ class _Round:
         self.returned = {self._root(value) for value in block.results}
 
     def run(self) -> bool:
-        """Says whether it changed anything."""
+        """Returns whether it changed anything."""
         found = []
         for op in self.block.ops[: self.peak]:
             for value in op.results:
@@ -101,7 +101,7 @@ class _Round:
         return self.life.root.get(value, value)
 
     def _may_go(self, value: Value) -> bool:
-        """Whether its memory is its own, and it only waits while the memory is fullest."""
+        """Whether it has its own memory, and is live but unused when the memory is fullest."""
         return (
             value.ipu == self.ipu
             and value.size_bytes >= SMALL_BYTES
@@ -121,7 +121,7 @@ class _Round:
         return again if len(again.ops) <= MAX_OPS else None
 
     def _redo(self, value: Value, again: _Again) -> None:
-        """Adds the ops that make a value, in order, back to what is kept."""
+        """Adds the ops that make a value, in order, from kept values."""
         if value.const is not None or value in again.done or len(again.ops) > MAX_OPS:
             return
         again.done.add(value)
@@ -139,7 +139,7 @@ class _Round:
             again.ops.append(value.op)
 
     def _extended(self, again: _Again) -> int:
-        """Bytes that are live while the memory is fullest only so that the ops find them."""
+        """Bytes that are live when the memory is fullest only because these ops read them."""
         return sum(
             value.size_bytes
             for value in again.kept
@@ -162,7 +162,7 @@ class _Round:
         drop_unused(self.block)
 
     def _barrier(self, again: _Again, ops: list[Op]) -> Iterator[tuple[Value, Value]]:
-        """What is kept, as values that are there no sooner than something else made so late."""
+        """Passes the kept values through a barrier, so that the ops wait for a value made late."""
         late = self._made_late(again.before)
         source = again.ops[-1].source
         barrier = Op("optimization_barrier", [*again.kept, *late], {}, source)
@@ -180,7 +180,7 @@ class _Round:
         return []
 
     def _view(self, value: Value, env: dict[Value, Value], ops: list[Op]) -> None:
-        """Adds the views through which a user sees a value that was made again."""
+        """Adds the views through which a user sees a recomputed value."""
         if value in env:
             return
         assert value.op is not None
@@ -196,7 +196,7 @@ def _is_cheap(value: Value) -> bool:
 
 
 def copy_of(op: Op, env: dict[Value, Value]) -> Op:
-    """The op on other values, as `env` says; its results are added there."""
+    """A copy of the op on the values in `env`; its results are added to `env`."""
     operands = [env.get(value, value) for value in op.operands]
     copy = Op(op.name, operands, dict(op.attrs), op.source, list(op.regions))
     copy.ipu = op.ipu
@@ -207,7 +207,7 @@ def copy_of(op: Op, env: dict[Value, Value]) -> Op:
 
 
 def drop_unused(block: Block) -> None:
-    """Drops what nobody needs any longer: the views of values that were made again."""
+    """Drops ops that are no longer needed, such as views of values that are recomputed."""
     used = set(block.results)
     ops = []
     for op in reversed(block.ops):

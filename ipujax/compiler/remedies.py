@@ -1,4 +1,4 @@
-"""Options that save memory and leave results as they are: by themselves, and for one program."""
+"""Options that save memory without changing results: for any program, and for one program."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ORDERS = ("program", "liveness")
 SERIAL = (("outChanSplit", 4), ("inChanSplit", 4), ("outChanSplit", 16))
 #: A product is worth slices if its temporaries take this part of a tile.
 LARGE_PRODUCT = 0.05
-#: A pattern may match this part of its layers more than are meant.
+#: A pattern may match one extra layer for each of this many intended layers.
 MORE = 8
-#: What would mean something else in a pattern or a list.
+#: Characters with a special meaning in a pattern or a list.
 _SPECIAL = re.compile(r"[,*?]")
 
 
@@ -32,12 +32,12 @@ def text_of(changes: Changes) -> str:
 
 
 def by_order(options: CompileConfig) -> list[Changes]:
-    """The orders of ops: `auto` chose one by the bytes of all tiles, and not by the fullest."""
+    """Other orders of ops: `auto` chose by the bytes of all tiles, not of the fullest one."""
     return [{"schedule": order} for order in ORDERS] if options.schedule == "auto" else []
 
 
 def without_cost(options: CompileConfig) -> list[Changes]:
-    """Those that take little more time in any program."""
+    """Options that cost little time in any program."""
     outline = {} if options.outline == "auto" else {"outline": "auto"}
     recompute = {} if options.allow_recompute else {"allow_recompute": True}
     both = {**outline, **recompute}
@@ -46,13 +46,13 @@ def without_cost(options: CompileConfig) -> list[Changes]:
 
 
 def by_report(report: Report, options: CompileConfig) -> list[Changes]:
-    """Slices for the largest product, and recomputation of what is live at the peak."""
+    """Slices for the largest product, and recomputation of layers that are live at the peak."""
     found = [*_serial(report, options)] if options.partials_type == "float" else []
     return [*found, *_recomputed(report, options)]
 
 
 def by_proportion(options: CompileConfig) -> list[Changes]:
-    """Less memory for all products, alone and with the rest."""
+    """Less memory for all products, alone and with the options that cost little time."""
     if options.partials_type != "float":  # sums of half partials depend on the plan
         return []
     *_, most = [{}, *without_cost(options)]
@@ -108,7 +108,7 @@ def _recomputed(report: Report, options: CompileConfig) -> Iterator[Changes]:
 
 
 def _layers_at_peak(report: Report) -> list[str]:
-    """Layers whose forward values are live when the fullest tile is fullest, the largest first."""
+    """Layers whose forward values are live at the peak of the fullest tile, the largest first."""
     sizes: dict[tuple[str, ...], int] = {}
     for tensor in report.tensors:
         layer = tensor.scope

@@ -1,4 +1,4 @@
-"""Sequences of ops that repeat: layers written one after another, steps of an optimizer.
+"""Finds sequences of ops that repeat: layers written one after another, steps of an optimizer.
 
 The ops of all blocks, in order, are one text, whose letters say what each op computes. Its sorted
 suffixes show which stretches occur several times. The one that by estimate saves most code is taken
@@ -19,9 +19,9 @@ from ipujax.compiler.ir import Block, Op, Value, has_effect, inputs_of
 from ipujax.compiler.room import Room
 from ipujax.compiler.structure import Part, Structures
 
-#: Estimates of bytes of code on a tile, about what the account says of transformers and ResNet-50:
-#: of an elementwise op, which is fused with its neighbours; of a product or convolution; of a
-#: reduction; of any other op that is no view; of a call; of the copy of an argument or result.
+#: Estimated bytes of code on a tile, about as in the account of transformers and ResNet-50: for an
+#: elementwise op, which is fused with its neighbours; a product or convolution; a reduction; any
+#: other op that is not a view; a call; the copy of an argument or result.
 ELEMENTWISE_BYTES = 16
 PRODUCT_BYTES = 1200
 REDUCTION_BYTES = 200
@@ -29,7 +29,7 @@ STEP_BYTES = 60
 CALL_BYTES = 20
 COPY_BYTES = 30
 
-#: Of so many stretches, those that might save most, all occurrences and copies are counted.
+#: All occurrences and copies are counted for at most this many stretches, the most promising ones.
 MAX_COUNTED = 512
 
 
@@ -51,7 +51,7 @@ def repeats(
 
 
 class _Text:
-    """The ops of all blocks as letters; those that compute the same have one letter."""
+    """The ops of all blocks as letters; ops that compute the same share a letter."""
 
     def __init__(self, blocks: Iterable[Block], structures: Structures, room: Room):
         self.structures = structures
@@ -92,7 +92,7 @@ class _Text:
     def _stretches(self) -> Iterator[tuple[list[int], int]]:
         """Starts and lengths of equal stretches, no two of which overlap.
 
-        Where longer ones would overlap, as in layers one after another, those of one layer.
+        Where longer ones would overlap, as in consecutive layers, yields those of one layer.
         """
         for found, longest in _repeated(np.asarray(self.letters)):
             starts = sorted(found.tolist())
@@ -103,11 +103,11 @@ class _Text:
                     yield apart, length
 
     def _saved(self, starts: Sequence[int] | np.ndarray, length: int) -> int:
-        """By one piece of code in the place of several."""
+        """Bytes saved by one piece of code instead of several."""
         return (len(starts) - 1) * (self.code[starts[0] + length] - self.code[starts[0]])
 
     def _worth(self, starts: list[int], length: int) -> float:
-        """Bytes of a tile that are saved, less those of calls and of what they copy."""
+        """Bytes saved on a tile, less those of calls and their copies."""
         call = _call_bytes(sum(map(len, self._copies(starts[0], length))))
         growth = max(self._growth(start, length) for start in starts)
         return self._saved(starts, length) - len(starts) * call - growth
@@ -130,7 +130,7 @@ class _Text:
         return block.ops[index : index + length]
 
     def take(self, starts: list[int], length: int) -> list[Part]:
-        """The largest set of stretches in which values go from op to op in one way.
+        """The largest set of stretches in which values flow between ops in the same way.
 
         No op of the stretches is found again.
         """
@@ -144,9 +144,9 @@ class _Text:
 
 
 def is_transfer(op: Op) -> bool:
-    """Whether it has values of another IPU, or of the host's memory.
+    """Whether the op has values of another IPU, or of the host's memory.
 
-    It stays outside of functions, whose arguments are on the tiles of one IPU.
+    Such an op stays outside functions, whose arguments are on the tiles of one IPU.
     """
     values = (*inputs_of(op), *op.results)
     return op.name == "copy_to_ipu" or any(value.is_remote for value in values)
@@ -176,7 +176,7 @@ def _code_bytes(op: Op) -> int:
 
 
 def _apart(starts: list[int], length: int) -> list[int]:
-    """From the first on, those that do not overlap."""
+    """The starts of stretches that do not overlap, chosen from the first on."""
     chosen: list[int] = []
     for start in starts:
         if not chosen or start >= chosen[-1] + length:
@@ -185,7 +185,7 @@ def _apart(starts: list[int], length: int) -> list[int]:
 
 
 def _repeated(letters: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
-    """Starts and length of stretches that occur more than once and that no letter makes longer."""
+    """Starts and length of stretches that occur more than once and cannot be made longer."""
     order = _sorted_suffixes(letters)
     common = [*_common_prefixes(letters, order), 0]
     open_: list[tuple[int, int]] = []  # (length, first place in the order)
@@ -199,7 +199,7 @@ def _repeated(letters: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _sorted_suffixes(letters: np.ndarray) -> np.ndarray:
-    """Where each suffix begins, in their order: sorted by 1, 2, 4, ... letters."""
+    """The starts of all suffixes in sorted order: sorts by 1, 2, 4, ... letters."""
     rank = np.unique(letters, return_inverse=True)[1]
     length = 1
     while True:

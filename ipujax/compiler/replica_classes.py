@@ -1,8 +1,8 @@
-"""Which replicas have equal values, so that they round them alike at random.
+"""Finds replicas that have equal values, so that they round these with equal random bits.
 
-Parameters that all replicas hold, and sums over all of them, must stay equal: rounded apart they
-would be different arrays under one name. Values are followed through a program from its arguments'
-shardings and the devices' numbers on; collectives join what replicas have.
+Parameters that all replicas hold, and sums over all of them, must stay equal: rounded differently
+they would be different arrays under one name. Values are followed through a program from its
+arguments' shardings and the devices' numbers on; collectives join the values of replicas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Replicas = tuple[int, ...]
 def equal_replicas(
     program: Program, shardings: Sequence[bytes], num_replicas: int
 ) -> Callable[[Op], Replicas]:
-    """For each op, which replicas compute the same from the same.
+    """For each op, which replicas compute equal results from equal operands.
 
     Args:
         shardings: of the program's arguments, serialised.
@@ -35,7 +35,7 @@ def equal_replicas(
 
 
 def _blocks(sharding: bytes, rank: int) -> Sequence[int]:
-    """The block of each device; none where all have the whole array."""
+    """The block of each device; none if all have the whole array."""
     if not sharding:
         return ()
     return jax_compat.blocks_of(sharding, rank)[1]
@@ -51,7 +51,7 @@ def _first(keys: Iterable[Any]) -> Replicas:
 
 
 class _Classes:
-    """Replicas with equal values, of each value and each op."""
+    """Replicas with equal values, for each value and each op."""
 
     def __init__(self, num_replicas: int):
         self.equal: Replicas = (0,) * num_replicas
@@ -69,7 +69,7 @@ class _Classes:
         return self.of.get(value, self.equal)  # constants, and arguments of single elements
 
     def _join(self, all_: Iterable[Replicas]) -> Replicas:
-        """Replicas that are equal in all of them."""
+        """Replicas that are equal in all of these."""
         return _first(zip(*{self.equal, self.condition, *all_}, strict=True))
 
     def _op(self, op: Op) -> None:
@@ -93,7 +93,7 @@ class _Classes:
         return self._join([operands, *inner])
 
     def _met(self, op: Op, operands: Replicas) -> Replicas:
-        """What replicas have after they met; without groups all meet, in order."""
+        """Equal replicas after a collective; without groups all replicas take part, in order."""
         if op.name == "collective_permute":
             sources = {int(to): int(source) for source, to in op.attrs["source_target_pairs"]}
             return _first(

@@ -1,7 +1,7 @@
-"""Bytes that are live while each op runs, by IPU, and by how much calls would add to the most.
+"""Bytes that are live while each op runs, by IPU, and how much calls would add to the peak.
 
-An estimate in the program's own order: values that ops make while they run, and what fusing saves,
-are not known yet.
+An estimate in the program's own order: temporaries of ops, and savings from fusion, are not known
+yet.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ipujax.compiler.ir import Block, Op, Value, inputs_of
 
 @dataclass(slots=True)
 class Life:
-    """What a block's own values need."""
+    """The lifetimes and memory of a block's own values."""
 
     live: dict[int, np.ndarray]  #: of each IPU: bytes while each op runs, and at the block's end
     last_use: dict[Value, int]
-    root: dict[Value, Value]  #: whose memory a view shows
+    root: dict[Value, Value]  #: the value whose memory a view shows
 
 
 class Room:
@@ -30,7 +30,7 @@ class Room:
     def __init__(self, blocks: Iterable[Block], num_tiles: int):
         self.num_tiles = num_tiles
         self.lives: dict[Block, Life] = {}
-        for block in blocks:  # the program's own comes first: its arguments stay where they are
+        for block in blocks:  # the program's own comes first: its arguments stay in memory
             self.lives[block] = life_of(block, keeps_arguments=not self.lives)
         self.callers: dict[Block, list[tuple[Block, int]]] = defaultdict(list)
         for block in self.lives:
@@ -47,7 +47,7 @@ class Room:
     def tile_bytes_of_call(
         self, block: Block, ops: slice, inputs: Iterable[Value], results: Iterable[Value]
     ) -> float:
-        """What a tile needs beyond its peak if these ops get copies of their inputs and results."""
+        """Bytes that a tile needs beyond its peak if these ops get copies of inputs and results."""
         life, ipu = self.lives[block], block.ops[ops.start].ipu
         live = life.live.get(ipu)
         if live is None:
@@ -62,7 +62,7 @@ class Room:
         return max(0.0, self._around(block, ipu) + most - self.peaks[ipu]) / self.num_tiles
 
     def _around(self, block: Block, ipu: int) -> float:
-        """Bytes live where the block runs, those of other blocks."""
+        """Bytes of other blocks that are live while the block runs."""
         known = self.around.get((block, ipu))
         if known is None:
             known = max(
@@ -82,7 +82,7 @@ def _called(op: Op) -> list[Block]:
 
 
 def life_of(block: Block, keeps_arguments: bool = False) -> Life:
-    """What a block's values need, in the order of its ops; regions count as one op each."""
+    """The life of a block's values, in the order of its ops; regions are part of their op."""
     end = len(block.ops)
     made = dict.fromkeys(block.args, 0)
     last_use: dict[Value, int] = {}

@@ -1,14 +1,14 @@
-"""Which random bits each op rounds with, where `stochastic_rounding` is on.
+"""Determines the random bits that each op rounds with, if `stochastic_rounding` is on.
 
-An op's bits follow from the key of a run, from the iterations of the loops around it, and from its
-stream: a number of what it computes, from which operands. Equal ops have equal streams, so what a
-backward pass computes again rounds as it did, wherever `jax.checkpoint` or the compiler put it:
+An op's bits depend on the key of a run, the iterations of the loops around it, and its stream: a
+number for what it computes from which operands. Equal ops have equal streams, so an op that a
+backward pass recomputes rounds as before, wherever `jax.checkpoint` or the compiler put it:
   %1 = tanh(%0)                           stream A
   %2 = optimization_barrier(%0)
   %3 = tanh(%2)                           stream A
-A backward loop meets the forward loop at what both read by iteration: an entry of an array, or of
-a stack that the forward loop wrote, one in each iteration. Both ops are those of one entry here,
-and the second one takes its bits from iteration 3 - j, its turn:
+A backward loop is matched to the forward loop by entries that both read by iteration: of an array,
+or of a stack to which the forward loop wrote one entry in each iteration. Here both ops read the
+same entry, and the second one takes its bits from iteration 3 - j, its turn:
   while i < 4: %1 = tanh(%xs[i])          stream B, turn 0 + 1 i
   while j < 4: %2 = tanh(%xs[3 - j])      stream B, turn 3 - 1 j
 """
@@ -35,13 +35,13 @@ from ipujax.compiler.ir import (
 )
 from ipujax.compiler.replica_classes import Replicas, equal_replicas
 
-#: (offset, factor): iteration offset + factor * own of the innermost loop.
+#: (offset, factor): iteration offset + factor * i, where i is the innermost loop's own iteration.
 Turn = tuple[int, int]
 OWN: Turn = (0, 1)
 
 #: The attribute of ops that round at random, and of loops that hold such ops.
 ROUNDING = "rounding"
-#: The attribute of calls: what tells a call's random bits from those of the function's other ones.
+#: The attribute of calls that makes a call's random bits differ from those of the other calls.
 SALT = "rounding_salt"
 
 
@@ -50,11 +50,11 @@ class Rounding(NamedTuple):
 
     stream: int
     turn: Turn | None  #: None: it is in no loop
-    replicas: Replicas  #: of each replica the one whose key it takes
+    replicas: Replicas  #: for each replica, the one whose key it takes
 
 
 class _Number(NamedTuple):
-    """What a value is: equal digests mean equal values at equal turns."""
+    """Identifies a value: equal digests mean equal values at equal turns."""
 
     digest: bytes
     turn: Turn | None = None  #: None: the same in all iterations
@@ -81,18 +81,18 @@ def set_rounding_streams(program: Program, shardings: Sequence[bytes], num_repli
 
 
 def rounding_of(op: Op) -> dict[str, Any]:
-    """The attribute, for an op in its place."""
+    """The attribute, for an op that replaces this one."""
     return {ROUNDING: op.attrs[ROUNDING]} if ROUNDING in op.attrs else {}
 
 
 def key_of(op: Op) -> tuple[Turn | None, Replicas] | None:
-    """What tells apart the keys of ops of one block; None if the op does not round at random."""
+    """What distinguishes keys of ops in one block; None if the op does not round at random."""
     rounding: Rounding | None = op.attrs.get(ROUNDING)
     return None if rounding is None else (rounding.turn, rounding.replicas)
 
 
 def salt_of(ops: Iterable[Op]) -> int:
-    """Of a call in the place of these ops; 31 bits."""
+    """The salt of a call that replaces these ops; 31 bits."""
     found = (op.attrs[ROUNDING].stream for op in ops if ROUNDING in op.attrs)
     return next(found, 0) % 2**31
 
@@ -121,17 +121,17 @@ class _Scope:
     def __init__(self, turn: Turn | None, numbers: dict[Value, _Number], read: set[Turn]):
         self.turn = turn  #: of the loop in the loop around it
         self.numbers = numbers
-        self.places: dict[Value, Turn] = {}  #: integers that follow from the iteration alone
+        self.places: dict[Value, Turn] = {}  #: integers that depend only on the iteration
         self.read = read  #: turns whose entries the body reads
 
     def enter(self, number: _Number) -> _Number:
-        """The number of a value of outside."""
+        """The number of a value from outside."""
         if number.turn in (None, self.turn):
             return _Number(number.digest)
         return _Number(_hash(number.digest, _seen_from(number.turn, self.turn)))
 
     def count(self, loop: Op) -> None:
-        """Finds what is carried and grows by the same in each iteration."""
+        """Finds carried integers that grow by the same amount in each iteration."""
         for operand, argument, result in zip(
             loop.operands, loop.regions[1].args, loop.regions[1].results, strict=True
         ):
@@ -160,16 +160,16 @@ class _Scope:
 
 
 class _Numbering:
-    """Walks a program and numbers its values; `label` is told the numbers of ops that round."""
+    """Walks a program and numbers its values; calls `label` with the numbers of ops that round."""
 
     def __init__(self, rounding: set[Op], label: Callable[[Op, _Number], None]):
         self.rounding = rounding
         self.label = label
         self.scopes: list[_Scope] = []
-        #: What loops wrote, each entry at the turn that follows from its place.
+        #: Stacks that loops wrote, with each entry's digest and the turn that its place gives.
         self.stacks: dict[bytes, tuple[bytes, Turn | None]] = {}
         self.steady: set[bytes] = set()  #: ops of loops whose operands are always the same
-        self.drawn = 0  #: ops so far whose results follow from nothing that is seen here
+        self.drawn = 0  #: ops so far whose results do not depend on anything known here
 
     def program(self, block: Block) -> None:
         numbers = {value: _Number(_hash("argument", i)) for i, value in enumerate(block.args)}
@@ -185,7 +185,7 @@ class _Numbering:
 
     def _number(self, value: Value) -> _Number:
         if value.const is not None:
-            # Reshapes count for nothing, so shapes do not either.
+            # Reshapes do not count, so neither do shapes.
             elements = value.const.flat[0:1] if value.is_splat else value.const
             return _Number(_hash("constant", value.dtype, elements.tobytes()))
         depth = len(self.scopes) - 1
@@ -210,7 +210,7 @@ class _Numbering:
         else:
             made = self._labelled(op, self._plain(op))
             several = len(op.results) > 1
-            if _widens(op):  # sums read what it would convert
+            if _widens(op):  # sums read its operand instead
                 made = self._number(op.operands[0])
             numbers = [
                 _Number(_hash(made.digest, index) if several else made.digest, made.turn)
@@ -228,9 +228,9 @@ class _Numbering:
         return number
 
     def _steady_turn(self, digest: bytes) -> Turn:
-        """Of an op whose operands are always the same; it rounds anew in each iteration."""
+        """The turn of an op whose operands are always the same; each iteration rounds anew."""
         read = self.scopes[-1].read - {OWN}
-        if digest in self.steady and len(read) == 1:  # again, in a loop's backward one
+        if digest in self.steady and len(read) == 1:  # recomputed in a backward loop
             return next(iter(read))
         self.steady.add(digest)
         return OWN
@@ -256,7 +256,7 @@ class _Numbering:
         return OWN if len(self.scopes) > 1 else None
 
     def _body(self, region: Block) -> Any:
-        """A function of single elements, by what its ops do."""
+        """A key for a function of single elements: what its ops do."""
         names: dict[Value, Any] = {value: index for index, value in enumerate(region.args)}
 
         def use(value: Value) -> Any:
@@ -271,7 +271,7 @@ class _Numbering:
         return tuple(rows), tuple(map(use, region.results))
 
     def _entry(self, op: Op) -> _Number | None:
-        """The entry of an array that the loop reads by its iteration, if it is one."""
+        """The number of an array's entry, if the op reads one by the loop's iteration."""
         place = self.scopes[-1].places.get(op.operands[1]) if len(op.operands) > 1 else None
         array = self._number(op.operands[0])
         others = [splat_of(start) for start in op.operands[2:]]
@@ -292,7 +292,7 @@ class _Numbering:
     # Loops ---------------------------------------------------------------------------------------
 
     def _while(self, op: Op) -> list[_Number]:
-        """Numbers a loop; what it carries is known by its first value and what becomes of it."""
+        """Numbers a loop; carried values are identified by their first value and their update."""
         inputs = [self._number(value) for value in op.operands]
         outside = [*inputs, *(self._number(v) for region in op.regions for v in captured(region))]
         base = _base(outside)
@@ -349,7 +349,7 @@ def _composed(turn: Turn, of: Turn) -> Turn:
 
 
 def _base(numbers: Iterable[_Number]) -> Turn | None:
-    """The turn of what follows from values at several turns: that of the first."""
+    """The turn of a value computed from values at several turns: that of the first."""
     turns = [number.turn for number in numbers if number.turn is not None]
     if len(set(turns)) <= 1:
         return turns[0] if turns else None
@@ -357,7 +357,7 @@ def _base(numbers: Iterable[_Number]) -> Turn | None:
 
 
 def _seen_from(turn: Turn | None, base: Turn | None) -> Turn | None:
-    """The turn as it follows from the base: the same in a loop and in its backward one."""
+    """The turn relative to the base: the same in a loop and in its backward loop."""
     if turn is None or base is None or turn == base:
         return None if turn is None else OWN
     offset, factor = base
@@ -365,7 +365,7 @@ def _seen_from(turn: Turn | None, base: Turn | None) -> Turn | None:
 
 
 def _shape_in(op: Op, result: Value) -> tuple[int, ...]:
-    """The result's shape, where it matters: reshapes may move past elementwise ops."""
+    """The result's shape; for elementwise ops, which reshapes may move past, just its size."""
     return (prod(result.shape),) if op.traits.elementwise else result.shape
 
 
@@ -374,7 +374,7 @@ def _widens(op: Op) -> bool:
 
 
 def _attributes(op: Op) -> Any:
-    """By what they say; broadcasts of reshapes read the reshapes' operands."""
+    """The op's attributes as a key; broadcasts of reshapes read the reshapes' operands."""
     if op.name != "broadcast_in_dim":
         return _text(op.attrs)
     dims = op.attrs["broadcast_dimensions"]
@@ -382,7 +382,7 @@ def _attributes(op: Op) -> Any:
 
 
 def _text(item: Any) -> Any:
-    """Attributes by what they say."""
+    """Attributes as a key that equal ones share."""
     if isinstance(item, dict):
         pairs = sorted(item.items())
         return tuple((name, _text(own)) for name, own in pairs if name != ROUNDING)
@@ -402,5 +402,5 @@ def _hash(*parts: Any) -> bytes:
 
 
 def _stream(number: _Number) -> int:
-    """40 bits, of which none is 0: below are those of the op's own steps."""
+    """40 bits, never all 0; the bits below number the op's own steps."""
     return int.from_bytes(number.digest[:5], "little") or 1

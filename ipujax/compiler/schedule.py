@@ -1,11 +1,11 @@
-"""Stage 6: the order in which the ops of each block run.
+"""Stage 6: orders the ops of each block.
 
-Chooses between the user's own order and one made greedily for low liveness, by the bytes that are
-live at the worst moment: in all tiles together, since where values lie is not known yet. If the
-fullest tile is too full then, the other order is a remedy (fit.py). In both an op that overwrites a
-value (an update of a slice, the next value of a loop's carry, the new value of a donated argument)
-comes after all that still read it, where nothing forbids that: then it can be done in place. Same
-program, same order: ties go to the user's order.
+Chooses between the user's own order and a greedy one for low liveness, by peak live bytes: in all
+tiles together, since it is not known yet where values lie. If the fullest tile is too full then,
+the other order is a remedy (fit.py). In both orders an op that overwrites a value (an update of a
+slice, the next value of a loop's carry, the new value of a donated argument) comes after all ops
+that still read it, if nothing forbids that: then it can be done in place. Equal programs get equal
+orders: ties go to the user's order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipujax.compiler.ir import Block, Op, Program, Value, has_effect, inputs_of
 
 #: The user's order is kept unless another one needs less than this part of its memory.
 WORTHWHILE = 0.95
-#: Below this there is nothing to win: it is less than 50 bytes for each tile of an IPU.
+#: Below this there is nothing to gain: it is less than 50 bytes for each tile of an IPU.
 SMALL_BYTES = 64 * 1024
 
 
@@ -85,7 +85,7 @@ class _Scheduler:
             self.inputs.append(roots)
 
     def _delay_loads(self) -> None:
-        """Values come from the host's memory when all is there that they are used with."""
+        """Delays loads from the host's memory until their user's other operands exist."""
         for index, op in enumerate(self.ops):
             if not op.traits.loads:
                 continue
@@ -98,7 +98,7 @@ class _Scheduler:
                     self._before(other, index)
 
     def _first_user(self, index: int) -> tuple[int | None, int]:
-        """The first op that needs the value, and what it needs: the value or a view of it."""
+        """The first op that uses the value, and the op it reads: this one, or a view of it."""
         while users := self.users[index]:
             user = min(users)
             if not self.ops[user].traits.view:
@@ -161,7 +161,7 @@ class _Scheduler:
         return chosen
 
     def _in_own_order(self) -> list[int]:
-        """The user's order, but what is only added to an old value does not wait."""
+        """The user's order, but ops that update an old value in place do not wait."""
         waiting = [len(needs) for needs in self.needs]
         ready = [
             (index not in self.in_place, index) for index, count in enumerate(waiting) if count == 0
@@ -199,7 +199,7 @@ class _Scheduler:
         return peak
 
     def _greedily(self) -> list[int]:
-        """Always the ready op that adds the fewest bytes; among equals the user's first."""
+        """Always takes the ready op that adds the fewest bytes; ties go to the user's order."""
         uses = self._uses()
         waiting = [len(needs) for needs in self.needs]
 
@@ -232,7 +232,7 @@ class _Scheduler:
 
 
 def _passed_on(op: Op) -> list[tuple[Value, Value]]:
-    """(operand, result) where the result is the operand's memory."""
+    """Pairs (operand, result) that share memory."""
     if op.traits.view:
         return [(op.operands[0], op.results[0])]
     is_barrier = op.name == "optimization_barrier"

@@ -1,4 +1,4 @@
-"""Which IPU of a device each IPU of a program is.
+"""Maps each IPU of a program to an IPU of the device.
 
 IPUs are linked in pairs, and each pair to the next: 0 and 1, above them 2 and 3, and so on.
 """

@@ -1,4 +1,4 @@
-"""What `main` declares of its arguments and results: names, donation, memories, layouts."""
+"""Reads what `main` declares for its arguments and results: names, donation, memories, layouts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_result_layouts(main: Any, block: Block) -> dict[int, placement.MinorToM
 
 
 def read_result_names(main: Any, count: int) -> list[str]:
-    """As JAX calls them: "result['loss']"."""
+    """The results' names in JAX: "result['loss']"."""
     names = [f"result {index}" for index in range(count)]
     for index, dictionary in enumerate(dictionaries_of(main, "res_attrs")):
         if "jax.result_info" in dictionary:
@@ -65,7 +65,7 @@ def read_result_names(main: Any, count: int) -> list[str]:
 def _memories(what: str, main: Any, name: str, values: Sequence[Value]) -> dict[int, str]:
     kinds = {}
     for index, given in enumerate(dictionaries_of(main, name)):
-        # By name, not by iteration: the bindings end the process on a name that is not UTF-8.
+        # By name, not by iteration: the bindings abort the process on a name that is not UTF-8.
         if "mhlo.memory_kind" in given:
             kind = placement.memory_of(f"{what} {index}", text_of(given["mhlo.memory_kind"]))
             if kind != placement.DEVICE and values[index].dtype != TOKEN:
@@ -92,7 +92,7 @@ def _layouts(
 
 
 def _constrained(value: Any) -> placement.MinorToMajor | None:
-    """The layout that a returned value was given in the program."""
+    """The layout that the program gives a returned value."""
     maker = value.owner
     if isinstance(value, ir.BlockArgument) or maker.name != "stablehlo.custom_call":
         return None
@@ -105,10 +105,10 @@ def _constrained(value: Any) -> placement.MinorToMajor | None:
 def _match_donors(
     parameters: list[Parameter], block: Block, result_memories: dict[int, str]
 ) -> None:
-    """Donated arguments without a result give their memory to results that fit into it.
+    """Gives the memory of donated arguments without a result to results that fit into it.
 
     JAX names none in programs over several devices, where the compiler chooses results' shardings.
-    Those of the same shape come first; then, as in XLA, those of the same size.
+    Results of the same shape come first; then, as in XLA, results of the same size.
     """
 
     def memory_of(index: int) -> str:

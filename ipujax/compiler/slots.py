@@ -1,4 +1,4 @@
-"""The values that loops carry and branches give: each is one variable with several names."""
+"""Values that loops carry and branches return: each is one variable with several names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ipujax.compiler.ir import Op, Value
 
 @dataclass(slots=True)
 class Slot:
-    """One value that a loop carries, that branches give, or that a barrier passes on."""
+    """One value that a loop carries, that branches return, or that a barrier passes on."""
 
     names: list[Value]  #: of its variable, inside and outside
-    sources: list[tuple[list[Value], int]]  #: (list, index) of what is copied to it
+    sources: list[tuple[list[Value], int]]  #: (list, index) of the values copied to it
 
 
 def slots_of(op: Op) -> list[Slot]:
-    """Those of an op with control flow, one for each result."""
+    """The slots of an op with control flow, one for each result."""
     if op.name == "while":
         cond, body = op.regions
         return [

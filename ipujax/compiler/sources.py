@@ -1,4 +1,4 @@
-"""Where MLIR ops come from: name, source line, options; read once per distinct location."""
+"""Reads where MLIR ops come from: name, line, options; once per distinct location."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipujax.compiler.ir import NO_SOURCE, Placed, Source
 from ipujax.config.options import PER_CALL_PREFIX
 
 # JAX writes loc("jit(f)/mul"(callsite("f"("file.py":8:16 to :41) at ...))): the first file is the
-# innermost frame outside JAX; that of the user's code may be further out, behind a library's.
+# innermost frame outside JAX; the user's code may be further out, beyond a library's frame.
 _FILE = re.compile(r'(?:"((?:[^"\\]|\\.)*)"\()?"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (\d*):(\d+))?')
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _NAME = re.compile(r'^loc\("((?:[^"\\]|\\.)*)"')
@@ -45,7 +45,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._known: dict[Any, Source] = {}
-        #: By the caller's address; the caller is kept so that no other gets it.
+        #: By the caller's address; the caller is kept alive so that no other object gets it.
         self._called: dict[int, tuple[Source, dict[Any, Source]]] = {}
         self._scoped: dict[tuple[Source, tuple[str, ...], Any], Source] = {}
         self._num_outlined = 0
@@ -67,7 +67,7 @@ class Sources:
         return scoped
 
     def of_call(self, operation: Any, caller: Source) -> Source:
-        """The same of a call; what calls of outlined functions stand for is told apart."""
+        """The same for a call; each call of an outlined function gets its own number."""
         source = self.of(operation, caller)
         attributes = operation.attributes
         if METADATA not in attributes or placement.OUTLINED not in attributes[METADATA]:
@@ -96,9 +96,9 @@ class Sources:
 
 
 def _called(source: Source, caller: Source) -> Source:
-    """The source of an op in a function that the caller calls; JAX names ops from the function."""
+    """The source of an op in a function that is called; JAX names ops relative to the function."""
     outer, own = caller.name, source.name
-    # Exported programs have their own whole names; older JAX names all from the program.
+    # Exported programs have their own full names; older JAX names ops relative to the program.
     is_exported = outer.endswith("/call_exported")
     is_whole = is_exported or own.split("/", 1)[0] == outer.split("/", 1)[0]
     name = own if is_whole or not outer else f"{outer}/{own}" if own else outer
@@ -111,12 +111,12 @@ def _called(source: Source, caller: Source) -> Source:
 
 
 def name_of(location: Any) -> str:
-    """The name in a location; empty where it has none."""
+    """The name in a location; empty if it has none."""
     return _parse(str(location)).name
 
 
 def text_of(attribute: Any) -> str:
-    """A string attribute's text. Its own `value` ends the process if it is not UTF-8."""
+    """A string attribute's text. Its own `value` aborts the process if it is not UTF-8."""
     return _unescaped(str(attribute)[1:-1])
 
 
@@ -140,7 +140,7 @@ def _options(own: dict[str, str], outer: Source) -> tuple[tuple[str, str], ...]:
 
 
 def _placed(own: dict[str, str], outer: Source) -> Placed:
-    """Where the op's metadata and what is around it place it."""
+    """Where the op's metadata and the scopes around it place it."""
     found: dict[str, Any] = {
         name: read(own[attribute]) for attribute, name, read in _PLACES if attribute in own
     }
@@ -154,7 +154,7 @@ def _check_place(metadata: Any, source: Source) -> None:
 
 
 def origin(source: Source) -> Origin:
-    """What reports say of where an op comes from."""
+    """The origin of an op, for reports."""
     placed = source.placed
     found = origin_of(source.line, source.name, frames_of(source.locations))
     return found._replace(

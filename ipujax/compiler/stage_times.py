@@ -1,4 +1,4 @@
-"""How long the stages of a compilation took, as one log line."""
+"""Logs how long the stages of a compilation took, in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StageTimes:
     """Times of the stages of one compilation, which may run them more than once."""
 
     def __init__(self) -> None:
-        self.stage = ""  #: that runs now, or ran last
+        self.stage = ""  #: the stage that runs now, or ran last
         self._seconds: dict[str, float] = {}
         self._begun = time.monotonic()
 
@@ -25,7 +25,7 @@ class StageTimes:
         self.stage = stage
 
     def end(self, program: str) -> None:
-        """Logs the times: information, or a warning where JAX logs its compilations so."""
+        """Logs the times: information, or a warning if JAX logs its compilations as warnings."""
         self._count()
         level = logging.WARNING if jax_compat.logs_compiles() else logging.INFO
         if logger.isEnabledFor(level):

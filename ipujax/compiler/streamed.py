@@ -1,8 +1,8 @@
-"""What of a program crosses the link to the host in every run, and the I/O tiles it goes through.
+"""Finds the values that cross the link to the host in every run, and the I/O tiles for them.
 
 JAX keeps arguments and results on the device, so a run streams nothing by itself. A training or
-inference program that Graphcore's frameworks would run has batches from the host, though. The user
-says which arguments those are; the account then has the time, the program is the same.
+inference program in Graphcore's frameworks gets batches from the host, though. The user says which
+arguments those are; the account then includes the time, and the program stays the same.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Streamed:
 
 
 def find_streamed(program: Program, options: CompileConfig) -> Streamed:
-    """What `streamed_arguments` and `streamed_results` choose, but for tokens and remote buffers.
+    """The values that `streamed_arguments` and `streamed_results` choose; no tokens or buffers.
 
-    An argument is called as the function's parameter, or by a part of it such as `batch['x']`.
+    An argument is named like the function's parameter, or a part of it such as `batch['x']`.
 
     Raises:
-        ConfigError: a name is that of no argument.
+        ConfigError: a name matches no argument.
     """
     main = program.main
     names = [part.strip() for part in options.streamed_arguments.split(",") if part.strip()]
@@ -60,11 +60,11 @@ def find_streamed(program: Program, options: CompileConfig) -> Streamed:
 
 
 def compute_tiles(machine: MachineConfig, options: CompileConfig, streamed: Streamed) -> int:
-    """The tiles of an IPU that are no I/O tiles.
+    """The number of tiles of an IPU that are not I/O tiles.
 
     Raises:
         ConfigError: no tile is left.
-        OutOfMemoryError: the I/O tiles cannot hold what is streamed.
+        OutOfMemoryError: the I/O tiles cannot hold the streamed values.
     """
     count = options.num_io_tiles
     if count == 0:

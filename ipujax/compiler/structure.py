@@ -1,4 +1,4 @@
-"""What parts of a program compute: equal keys mean equal results from equal inputs."""
+"""Keys for parts of a program: equal keys mean equal results from equal inputs."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class Part:
     inputs: list[Value]  #: from outside, by first use; no constants
 
     def made(self) -> list[Value]:
-        """The results of its ops; equal parts have them in one order."""
+        """The results of its ops; equal parts have them in the same order."""
         return [value for op in self.ops for value in op.results]
 
 
 class Structures:
-    """Makes keys; remembers what it has read of constants and attributes."""
+    """Makes keys; remembers the constants and attributes that it has read."""
 
     def __init__(self) -> None:
         self._constants: dict[int, tuple[Any, Any]] = {}
         self._attributes: dict[int, tuple[Any, Any]] = {}
 
     def part(self, block: Block, ops: list[Op]) -> Part:
-        """The ops with the key of all of them, which says how values go from op to op."""
+        """The ops with their joint key, which includes how values flow between ops."""
         reading = _Reading(self)
         key = reading.ops(ops)
         return Part(block, ops, key, reading.inputs)
 
     def op(self, op: Op) -> tuple[Any, ...]:
-        """The key of one op, which says nothing of where its operands come from."""
+        """The key of one op, regardless of where its operands come from."""
         return _Reading(self).ops([op])
 
     def constant(self, value: Value) -> Any:
@@ -74,7 +74,7 @@ class Structures:
         return known[1]
 
     def _read(self, item: Any) -> Any:
-        """By value; what cannot be read so is equal to itself only."""
+        """An item by value; items that cannot be read by value only equal themselves."""
         if isinstance(item, (tuple, list)):
             return tuple(map(self._frozen, item))
         if isinstance(item, dict):

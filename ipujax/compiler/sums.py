@@ -1,11 +1,11 @@
-"""Sums of a pipeline that are added up after it, on the same IPU, become one sum.
+"""Merges sums of a pipeline that are added up after it, on the same IPU, into one sum.
 
 Before:                                        After:
   %a, %b = pipeline(0, 0)                        %g = pipeline(0)
     F: (%a) -> %a + %x    B: (%b) -> %b + %y       F: (%g) -> %g + %x    B: (%g) -> %g + %y
   %g = %a + %b
-In a slot of time the stages on an IPU run one after the other, so that each adds to what the other
-left. The sum has the same terms in another order.
+In a time slot the stages on an IPU run one after the other, so that each adds to the other's
+result. The sum has the same terms in another order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipujax.compiler.pipelines import Run
 
 
 def share_sums(blocks: Iterable[Block]) -> None:
-    """Gives sums of pipelines one variable where that is all that their sum needs."""
+    """Gives two sums of a pipeline one variable if only their sum is needed."""
     for block in blocks:
         if any(op.name == "pipeline" for op in block.ops):
             _share(block)
@@ -56,7 +56,7 @@ def _uses(block: Block) -> Counter[Value]:
 
 
 def _can_be_one(made: Op, first: int, second: int) -> bool:
-    """Whether both are sums from zero of like values, each by runs of its own on one IPU."""
+    """Whether both are sums from zero of alike values, by separate runs on one IPU."""
     of_first, of_second = _runs_with(made, first), _runs_with(made, second)
     a, b = made.results[first], made.results[second]
     return (
@@ -74,7 +74,7 @@ def _runs_with(made: Op, slot: int) -> list[Run]:
 
 
 def _only_grows(made: Op, slot: int) -> bool:
-    """Whether all that runs do with the slot is to add to it."""
+    """Whether runs only add to the slot."""
     for run, region in zip(made.attrs["runs"], made.regions, strict=True):
         if slot not in run.slots:
             continue
@@ -90,7 +90,7 @@ def _only_grows(made: Op, slot: int) -> bool:
 
 
 def _join(made: Op, first: int, second: int) -> None:
-    """Runs with the second slot have the first one instead."""
+    """Replaces the second slot of runs by the first one."""
     for run in made.attrs["runs"]:
         slots = [first if slot == second else slot for slot in run.slots]
         run.slots = [slot - (slot > second) for slot in slots]

@@ -1,4 +1,4 @@
-"""When each stage of a pipeline works on which micro-batch, read from a placed program."""
+"""Reads from a placed program when each stage of a pipeline works on which micro-batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a stage does with each micro-batch."""
+    """The work of a stage on each micro-batch."""
 
     place: int  #: the slot in which it has the first one
     ipu: int
@@ -33,7 +33,7 @@ class _Work:
 
 
 def timetables(program: Program) -> list[list[Pass]]:
-    """One for each pipeline of the program, sorted by slot."""
+    """One timetable for each pipeline of the program, sorted by slot."""
     return list(_timetables(program.main))
 
 

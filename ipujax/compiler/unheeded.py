@@ -1,4 +1,4 @@
-"""Options that a program's operations do not heed on the IPU Model, said once."""
+"""Warns once about options that a program's operations ignore on the IPU Model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOKUPS = ("gather", "scatter")
 
 
 def warn_of_unheeded(program: Program) -> None:
-    """Warns of options of PopLibs and GCL that change nothing, and of ops that ignore options."""
+    """Warns of PopLibs and GCL options that have no effect, and of ops that ignore options."""
     _warn_of_libraries(program.options.program)
     for op in _ops(program):
         own = program.options.of(op)

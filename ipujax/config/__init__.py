@@ -1,1 +1,1 @@
-"""The options: sections with their help and bounds, files, names of other frameworks, pages."""
+"""The options: sections with help and bounds, files, names of other frameworks, pages."""

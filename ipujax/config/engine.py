@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: They act on an Engine in C++, whose runs they concern.
+#: Options that act on an Engine in C++, as they concern its runs.
 OF_RUNS = frozenset(
     {
         "autoReport.streamAtEachRun",
@@ -12,7 +12,7 @@ OF_RUNS = frozenset(
         "streamCallbacks.numWorkerThreads",
     }
 )
-#: They act on reports alone.
+#: Options that act on reports alone.
 OF_REPORTS = frozenset(
     {
         "autoReport.directory",

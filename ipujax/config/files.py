@@ -1,4 +1,4 @@
-"""Files of options: JSON, TOML, and PopTorch's commands, of which nothing is ever executed."""
+"""Files of options: JSON, TOML, and PopTorch's commands, which are never executed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logger_of("config")
 
-#: Largest file of options, and longest line of commands.
+#: Maximum size of a file of options, and of a line of commands.
 MOST_BYTES = 1 << 20
 _LONGEST_LINE = 10_000
 
@@ -39,7 +39,7 @@ def from_json(text: str, where: str) -> dict[str, Any]:
     """Values of options by name, from JSON.
 
     Raises:
-        ConfigError: the text is no JSON object, or an option is unknown; `where` names the text.
+        ConfigError: the text is not a JSON object, or an option is unknown; `where` names the text.
     """
     try:
         found = json_of(text)
@@ -80,7 +80,7 @@ def _named(found: object, where: str) -> dict[str, Any]:
 
 
 def _flat(found: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Options by name, those in tables with the table's name before theirs."""
+    """Options by name; names in tables have the table's name as a prefix."""
     for key, value in found.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and not _is_theirs(name) and not _is_ours(name):
@@ -100,7 +100,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _add(values: dict[str, Any], name: str, value: Any, where: str) -> None:
-    """Adds what an option of ours or theirs sets; logs one that has no counterpart."""
+    """Adds the values that an option of ours or theirs sets; logs one without a counterpart."""
     from ipujax.config.tree import spec_of
 
     if name in WITHOUT:
@@ -126,7 +126,7 @@ def _add(values: dict[str, Any], name: str, value: Any, where: str) -> None:
 
 
 def _from_commands(text: str, where: str) -> dict[str, Any]:
-    """PopTorch's form: `deviceIterations(1)` in each line."""
+    """PopTorch's form: one command such as `deviceIterations(1)` on each line."""
     values: dict[str, Any] = {}
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
@@ -160,7 +160,7 @@ def _command(node: ast.expr) -> tuple[str, Any]:
 
 
 def _path(node: ast.expr) -> str:
-    """A name with its dots."""
+    """A dotted name."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

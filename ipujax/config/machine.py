@@ -1,4 +1,4 @@
-"""Options of the devices: how many IPUs, which, how they are attached, what is modelled."""
+"""Options of the devices: which IPUs and how many, how they are attached, what is modelled."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def machine_names() -> tuple[str, ...]:
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers with commas between; ValueError for any other text."""
+    """Comma-separated whole numbers; ValueError for any other text."""
     parts = [part.strip() for part in text.split(",")] if text else []
-    # Length first: Python refuses to convert thousands of digits.
+    # The length is checked first: Python refuses to convert thousands of digits.
     if not all(part.isdecimal() and len(part) <= 4 for part in parts):
         raise ValueError(text)
     return [int(part) for part in parts]

@@ -32,11 +32,11 @@ def option(
         allowed: the possible values; a function if the built extension defines them.
         several: the value is a comma-separated list of them.
         bounds: the smallest and the largest number.
-        check: returns what is needed if a value is wrong.
-        numbers: whole numbers with commas between, which may also be given as one or as a list.
-        scoped: operations of one program may differ in it, by `ipu.options`.
+        check: returns what is needed if a value is wrong, else None.
+        numbers: comma-separated whole numbers, which may also be given as one number or a list.
+        scoped: operations of one program may have different values, set by `ipu.options`.
         no_effect: why the option changes nothing here, and what to use instead; empty if it works.
-        deprecated: what to use instead; a value that is set is warned of.
+        deprecated: what to use instead; setting the option gives a warning.
     """
     metadata: dict[str, Any] = {"help": help, "env": env, "allowed": allowed, "several": several}
     metadata |= {"bounds": bounds, "check": check, "numbers": numbers, "scoped": scoped}
@@ -63,7 +63,7 @@ def shown(spec: dataclasses.Field[Any]) -> str:
 
 
 def _convert(spec: dataclasses.Field[Any], value: object) -> Value:
-    """The value in the option's type; KeyError or ValueError where it has no such value."""
+    """The value in the option's type; KeyError or ValueError if it cannot be converted."""
     if isinstance(spec.default, bool):
         known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
         return known[str(value).strip().lower()]

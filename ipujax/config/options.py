@@ -1,11 +1,11 @@
-"""All options of ipujax: one frozen tree, each option with its help, default, and allowed values.
+"""All options of ipujax: a frozen tree of options, each with help, default, and allowed values.
 
-An option is set in five ways, of which the last one wins: its default, the file that IPUJAX_CONFIG
-names, its environment variable, `ipu.configure`, and, for options of `CompileConfig`,
-`jax.jit(f, compiler_options={"ipu_<name>": value})` for one function. `ipu.options` sets those that
-single operations may have. `python -m ipujax options` shows all, with what set each.
+There are five ways to set an option; the last of these wins: its default, the file that
+IPUJAX_CONFIG names, its environment variable, `ipu.configure`, and, for options of `CompileConfig`,
+`jax.jit(f, compiler_options={"ipu_<name>": value})` for one function. `ipu.options` sets options of
+individual operations. `python -m ipujax options` shows all options, with the source of each value.
 
-The names JAX_IPU_* are those of Graphcore's experimental JAX for IPU
+The names JAX_IPU_* come from Graphcore's experimental JAX for IPU
 (graphcore-research/jax-experimental, README, "Useful JAX backend flags").
 """
 
@@ -74,7 +74,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
     """The options in force.
 
     Args:
-        environment: of the process if it is None, with what `ipu.configure` set; otherwise the
+        environment: None: that of the process, with what `ipu.configure` set; otherwise the
             defaults, overridden by a file and by variables of this environment alone.
     Raises:
         ConfigError: a variable has a value that its option does not allow.
@@ -89,18 +89,18 @@ def from_environment(environment: Mapping[str, str] | None = None) -> IPUConfig:
 def _in_force(
     variables: tuple[tuple[str, str], ...], configured: tuple[tuple[str, Value], ...], stamp: object
 ) -> IPUConfig:
-    """The options in force, read again only if what they come from has changed."""
+    """The options in force, read again only if their sources have changed."""
     del variables, stamp
     return _tree_of(os.environ, dict(configured))
 
 
 def _file_stamp() -> object:
-    """Differs if the file of options was written again."""
+    """A value that changes if the file of options is written again."""
     path = os.environ.get(CONFIG_FILE)
     try:
         found = os.stat(path) if path else None
     except OSError:
-        return None  # the check of the variable says what is wrong
+        return None  # the check of the variable reports the error
     return found and (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
@@ -124,7 +124,7 @@ def _tree_of(given: Mapping[str, str], set_here: Mapping[str, Value]) -> IPUConf
 def _sources(
     environment: Mapping[str, str], set_here: Mapping[str, Value]
 ) -> Iterator[tuple[str, dict[str, Value]]]:
-    """What sets options, the last wins: the name of the source and its values, parsed."""
+    """The sources of options, of which the last wins: the name of each, and its parsed values."""
     path = environment.get(CONFIG_FILE, "")
     if path:
         from ipujax.config.files import from_file
@@ -138,19 +138,19 @@ def _sources(
 
 
 def sources() -> dict[str, str]:
-    """Of each option that is set: what sets it, a file, a variable or `ipu.configure`."""
+    """The source of each option that is set: a file, a variable or `ipu.configure`."""
     return {name: source for source, values in _sources(os.environ, _configured) for name in values}
 
 
 def _say_what_is_ignored(spec: Spec) -> None:
-    """Once for each option that is set and has no effect, or is deprecated."""
+    """Warns once of each option that is set and has no effect, or is deprecated."""
     for kind, text in (("has no effect", "no_effect"), ("is deprecated", "deprecated")):
         if spec.metadata[text]:
             warn_once("[config] %s %s: %s.", spec.name, kind, spec.metadata[text])
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
-    """Warns once of each variable with one of our prefixes that has no meaning."""
+    """Warns once of each unknown variable with one of our prefixes."""
     known = {spec.metadata["env"] for spec in SPECS.values()}
     known |= {*PROCESS_VARIABLES, *BUILD_VARIABLES}
     for name in environment:
@@ -162,7 +162,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
 
 
 def _warn_of_unread(environment: Mapping[str, str]) -> None:
-    """Warns once of each variable that is known and changes nothing here."""
+    """Warns once of each known variable that has no effect here."""
     for name in OF_SDK_BUILDS & environment.keys():
         if environment[name] and not _has_hardware():
             warn_once("[config] %s has no effect on the IPU Model.", name)
@@ -194,7 +194,7 @@ def _check_apart(machine: MachineConfig) -> None:
 
 
 def _check_linked(machine: MachineConfig) -> None:
-    """Machines attach powers of two of IPUs; the model runs others, and says so once."""
+    """Machines attach a power of two of IPUs; the model runs other numbers, with one warning."""
     count = machine.ipus_per_device
     if count == rounded_up(count) or machine.num_ipus or machine.device_ids:
         return
@@ -252,7 +252,7 @@ def with_compiler_options(config: CompileConfig, options: Mapping[str, object]) 
 
     Args:
         options: the argument of `jax.jit(..., compiler_options=...)`; names start with `ipu_`;
-            those that start with `xla_` are ignored, with a line in the log.
+            names that start with `xla_` are ignored, with a line in the log.
     Raises:
         ConfigError: an unknown name, or a value that the option does not allow.
     """
@@ -284,7 +284,7 @@ def _instead(name: str, known: Mapping[str, Spec]) -> str:
 
 
 def _log_ignored(names: list[str]) -> None:
-    """Logs each set of names once: programs are often compiled many at a time."""
+    """Logs each set of names once, as many programs are often compiled at a time."""
     if names:
         log_once(
             logging.INFO,
@@ -293,12 +293,12 @@ def _log_ignored(names: list[str]) -> None:
         )
 
 
-#: What this process has logged: messages with what they are about.
+#: Messages that this process has logged, with their arguments.
 _said: set[tuple[object, ...]] = set()
 
 
 def warn_once(message: str, *about: object) -> None:
-    """Warns, unless this process has already done so of the same."""
+    """Warns, unless this process has already given the same warning."""
     log_once(logging.WARNING, message, *about)
 
 
@@ -310,7 +310,7 @@ def log_once(level: int, message: str, *about: object) -> None:
 
 
 def forget_what_was_said() -> None:
-    """Everything is logged anew."""
+    """Forgets what was logged, so that everything is logged again."""
     _said.clear()
 
 
@@ -322,7 +322,7 @@ def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
     return {**named, "num_ipus": several, "first_ipus": ",".join(map(str, machine.first_ipus))}
 
 
-#: What a description of a machine may say; the rest is as in force.
+#: Options that a description of a machine may have; the others are as in force.
 DESCRIBED = (
     "machine",
     "device_count",
@@ -334,13 +334,14 @@ DESCRIBED = (
 
 
 def options_of_described(name: str, values: Mapping[str, object]) -> dict[str, Any]:
-    """The options of a machine that this process need not have.
+    """The options of a described machine, which this process need not have.
 
     Args:
         name: the machine's kind, such as "bow"; empty: as in force, or in `values`.
-        values: options of `DESCRIBED`. With any that counts devices, those in force do not count.
+        values: options of `DESCRIBED`. If one of them counts devices, the device counts in force
+            are ignored.
     Raises:
-        ConfigError: another option, a value that is not allowed, or two kinds.
+        ConfigError: an option outside `DESCRIBED`, a value that is not allowed, or two kinds.
     """
     where = "get_topology_desc"
     wrong = [each for each in values if each not in DESCRIBED]
@@ -361,13 +362,13 @@ def options_of_described(name: str, values: Mapping[str, object]) -> dict[str, A
 
 
 def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
-    """The machine's options, from those with which the PJRT client was created."""
+    """The machine's options, from those that the PJRT client was created with."""
     known = [spec.name for spec in fields(MachineConfig) if spec.name in platform]
     return MachineConfig(**{name: platform[name] for name in known})
 
 
 def program_key(config: IPUConfig) -> str:
-    """Text that differs wherever compiled programs would, for the same program."""
+    """Text that differs if the same program would be compiled differently."""
     machine = config.machine
     devices = (machine.machine, machine.ipus, machine.num_tiles, machine.streaming_gigabytes)
     # Read by Poplar itself, or by the compiler for the IPU Model.

@@ -12,7 +12,7 @@ from ipujax.config.process_variables import OF_SDK_BUILDS, PROCESS_VARIABLES, UN
 if TYPE_CHECKING:
     from ipujax.config.tree import IPUConfig
 
-#: What a section's options are, beside what its class says.
+#: A note on each section's options, added to the docstring of its class.
 _NOTES = {
     "machine": "Read when JAX creates the backend.",
     "compile": "Can also be set for one function.",
@@ -53,7 +53,7 @@ def changes_page(config: IPUConfig) -> str:
 
 
 def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
-    """The tree of options with their values and what set them, one in each line."""
+    """The tree of options with their values and sources, one per line."""
     from ipujax.config.tree import SECTIONS
 
     lines = []
@@ -68,7 +68,7 @@ def in_force(config: IPUConfig, sources: dict[str, str]) -> str:
 
 
 def explained(word: str, config: IPUConfig, sources: dict[str, str]) -> str:
-    """The options with a word in their names or descriptions: what they are, and what set them."""
+    """Describes the options with a word in their names or descriptions, and their sources."""
     from ipujax.config.tree import SECTIONS
 
     lines = []
@@ -87,7 +87,7 @@ def explained(word: str, config: IPUConfig, sources: dict[str, str]) -> str:
 
 
 def as_json(config: IPUConfig, sources: dict[str, str]) -> str:
-    """The same as JSON: of each option its value, source, default and description."""
+    """The same as JSON: the value, source, default and description of each option."""
     from ipujax.config.tree import SECTIONS
 
     tree = {
@@ -148,7 +148,7 @@ def table() -> str:
 
 
 def _of_poplar() -> list[str]:
-    """What Poplar's own options and variables do here."""
+    """The effects of Poplar's own options and variables here."""
     from ipujax.config.engine import effects
 
     acting, others = (", ".join(f"`{name}`" for name in names) for names in effects())

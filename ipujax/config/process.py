@@ -1,4 +1,4 @@
-"""Options of a process, and those that ipujax takes as arguments of its functions."""
+"""Options of a process, and options that ipujax has as arguments of its functions."""
 
 from __future__ import annotations
 

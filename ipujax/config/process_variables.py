@@ -47,7 +47,7 @@ Check = Callable[[str], "str | None"]
 #: The variable that names a file of options.
 CONFIG_FILE = "IPUJAX_CONFIG"
 
-#: Of each: help, and a check of the value.
+#: Help for each variable, and a check of its value.
 PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
     CONFIG_FILE: (
         "A file of options, as ipu.IPUConfig.from_file reads; variables override it.",
@@ -91,7 +91,7 @@ PROCESS_VARIABLES: dict[str, tuple[str, Check]] = {
         _check_switch,
     ),
 }
-#: They act in a build against a Poplar SDK alone.
+#: Variables that act only in a build against a Poplar SDK.
 OF_SDK_BUILDS = frozenset({"IPUJAX_POPX_CODELETS", "IPUJAX_CALLBACK_TIMEOUT"})
 #: Variables of Graphcore's tools that JAX's programs do not read, and what to use instead. Poplar
 #: reads its own in a build against its SDK.

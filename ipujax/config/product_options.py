@@ -5,8 +5,7 @@
                 "train.py:31": {"availableMemoryProportion": 0.2}}}
 
 A scope is a layer, as reports name it, with the layers inside it, or a source line; * and ? match
-as in file names.
-Later scopes override earlier ones, all override what is set for all.
+as in file names. Later scopes override earlier ones; all of them override options without a scope.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NEEDS = (
     f'objects of options by layer or source line in "{SCOPES}"'
 )
 
-#: Options of products and convolutions that are read and checked, and change nothing in the model;
+#: Options of products and convolutions that are read and checked but have no effect in the model;
 #: docs/guides/products.md says why.
 PRODUCTS_IGNORE = frozenset(
     {
@@ -55,7 +54,7 @@ PRODUCTS_IGNORE = frozenset(
         "weightUpdateMethod",
     }
 )
-#: The same of GCL's collectives.
+#: The same for GCL's collectives.
 COLLECTIVES_IGNORE = frozenset(
     {
         "collectiveImplementation",
@@ -71,18 +70,18 @@ COLLECTIVES_IGNORE = frozenset(
     }
 )
 
-#: Options of PopLibs' pooling, all of them true or false.
+#: Options of PopLibs' pooling, all of them bools.
 POOLING = ("poolUseIntrospectiveMapping", "optimizeForSpeed", "useFloatPartialsWhereBeneficial")
 
 
 def poplibs_options(memory_proportion: float | None, partials: str | None) -> dict[str, Any]:
-    """The two options under PopLibs' names; those that are None are left out."""
+    """The two options under PopLibs' names, without those that are None."""
     given = {"availableMemoryProportion": memory_proportion, "partialsType": partials}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def check_product_options(text: str) -> str | None:
-    """What is needed if the text is something else; PopLibs checks names and values of options."""
+    """What is needed if the text is invalid; PopLibs checks names and values of options."""
     if not text:
         return None
     try:
@@ -99,7 +98,7 @@ def check_product_options(text: str) -> str | None:
 
 
 def check_pooling_options(text: str) -> str | None:
-    """What is needed if the text is no JSON object of PopLibs' options of pooling."""
+    """What is needed if the text is not a JSON object of PopLibs' pooling options."""
     try:
         found = json_of(text) if text else {}
     except ValueError:
@@ -111,12 +110,12 @@ def check_pooling_options(text: str) -> str | None:
 
 
 def proportions_of(text: str) -> list[float | None]:
-    """The proportion of each IPU, None where its place is empty; ValueError for other text."""
+    """The proportion of each IPU, None for an empty place; ValueError for other text."""
     return [float(part) if part.strip() else None for part in text.split(",")]
 
 
 def check_proportions(text: str) -> str | None:
-    """What is needed if the text has something else than proportions between its commas."""
+    """What is needed if the text has anything but proportions between its commas."""
     try:
         found = proportions_of(text)
     except ValueError:
@@ -145,7 +144,7 @@ def has_scopes(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def names_of(text: str) -> frozenset[str]:
-    """The names of all options in the text, those of scopes with them."""
+    """The names of all options in the text, including those in scopes."""
     options = json_of(text) if text else {}
     groups = (options, *options.pop(SCOPES, {}).values())
     return frozenset(name for group in groups for name in group)
@@ -163,7 +162,7 @@ def in_scope(text: str, layer: str, line: str) -> str:
 
 @lru_cache(maxsize=256)
 def flags_of(text: str) -> Mapping[str, str]:
-    """Options as PopLibs has them: all values text."""
+    """Options as PopLibs takes them, with strings as values."""
     options = json_of(text) if text else {}
     return {
         option: value if isinstance(value, str) else json.dumps(value)

@@ -1,6 +1,6 @@
-"""Options of Graphcore's TensorFlow, PopTorch and Optimum, and what they are here.
+"""Options of Graphcore's TensorFlow, PopTorch and Optimum, and their counterparts here.
 
-docs/features.md has the same names for users; a test holds the two together.
+docs/features.md has the same names for users; a test compares the two.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ RENAMED: dict[str, str] = {
 
 
 def _poplar(option: str) -> Convert:
-    """A dictionary of options of a library."""
+    """A converter for a dictionary of a library's options."""
     return lambda value: {option: _json(value)} if value else {}
 
 
@@ -80,7 +80,7 @@ def _json(value: Any) -> str:
 
 
 def _named(option: str, names: Mapping[str, object]) -> Convert:
-    """A member of an enumeration, such as SchedulingAlgorithm.POST_ORDER."""
+    """A converter for a member of an enumeration, such as SchedulingAlgorithm.POST_ORDER."""
 
     def convert(value: Any) -> dict[str, object]:
         name = str(value).rpartition(".")[2].lower().replace("_", "")
@@ -96,7 +96,7 @@ def _exception(name: str) -> Convert:
 
 
 def _numbers(option: str) -> Convert:
-    """One number or several."""
+    """A converter for one number or several."""
 
     def convert(value: Any) -> dict[str, object]:
         several = value if isinstance(value, (list, tuple)) else [value]
@@ -118,7 +118,7 @@ def _all_floating_point(value: Any) -> dict[str, object]:
 
 
 def _proportion(value: Any) -> dict[str, object]:
-    """One number for all IPUs, or one for each, by name or in their order."""
+    """Converts one number for all IPUs, or one for each, by name or in order."""
     if isinstance(value, Mapping):
         numbers = {_number_of_ipu(name): share for name, share in value.items()}
         last = max(numbers, default=-1)
@@ -147,7 +147,7 @@ def _no_profile(value: Any = None) -> dict[str, object]:
 
 
 def _offline(value: Any = 2) -> dict[str, object]:
-    """Compiles without an IPU, for its version."""
+    """Compiles for a version of the IPU without having one."""
     version = 2 if value is True else value
     return {"connection": "never", **_named("machine", _VERSIONS)(version)}
 
@@ -168,7 +168,7 @@ def _optimizer_location(value: Any) -> dict[str, object]:
     }
 
 
-#: An empty version is any that there is.
+#: An empty version stands for any IPU.
 _VERSIONS = {"ipu1": "gc2", "ipu2": "gc200", "ipu21": "c600"}
 _VERSIONS |= {"1": "gc2", "2": "gc200", "21": "c600", "": "gc200"}
 _CONNECTIONS = {
@@ -176,7 +176,7 @@ _CONNECTIONS = {
 }
 _OUTPUTS = {name.replace("_", ""): name for name in ("all", "sum", "final", "every_n", "default")}
 
-#: Options whose values differ too: each gives values of ours.
+#: Options whose values differ, too: each is converted to values of ours.
 CONVERTED: dict[str, Convert] = {
     # TensorFlow
     "auto_select_ipus": _numbers("num_ipus"),

@@ -33,7 +33,7 @@ from ipujax.config.program import (
 )
 from ipujax.errors import ConfigError
 
-#: One option: the field of the dataclass that has it.
+#: One option: its dataclass field.
 Spec = dataclasses.Field[Any]
 
 
@@ -43,7 +43,7 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
 
     @property
     def ipus(self) -> list[int]:
-        """The numbers of IPUs of the JAX devices, one for each."""
+        """The number of IPUs of each JAX device."""
         if self.device_ids:
             return [count for _, count in self.chosen]
         if self.num_ipus:
@@ -64,7 +64,7 @@ class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
 
     @property
     def first_ipus(self) -> list[int]:
-        """The first IPU of each device, where this process has not attached to others."""
+        """The first IPU of each device, unless this process has attached to other IPUs."""
         if self.chosen:
             return [first for first, _ in self.chosen]
         firsts, free = [], 0
@@ -97,11 +97,11 @@ class CompileConfig(
 
 @dataclass(frozen=True)
 class ProcessConfig(TrainingOptions, NormOptions, ProcessOptions):
-    """What concerns the process, and what functions of ipujax take as arguments."""
+    """Options of the process, and options that functions of ipujax have as arguments."""
 
 
 class OptionMetadata(NamedTuple):
-    """What is known of one option."""
+    """The description of one option."""
 
     name: str  #: with its section
     type: type
@@ -110,9 +110,9 @@ class OptionMetadata(NamedTuple):
     bounds: tuple[float, float] | None  #: smallest and largest number
     help: str
     environment_variable: str
-    scoped: bool  #: operations of one program may differ in it
-    no_effect: str  #: why it changes nothing; empty if it works
-    deprecated: str  #: what to use instead; empty if it is not
+    scoped: bool  #: operations of one program may have different values
+    no_effect: str  #: why it has no effect; empty if it has one
+    deprecated: str  #: what to use instead; empty if it is not deprecated
 
 
 #: Each section of the tree: its options, and the part of IPUConfig that has their values.
@@ -139,8 +139,8 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
 class IPUConfig:
     """The whole tree: `machine`, `compile` and `process`, each also as sections by theme.
 
-    `config.floating_point.x64` is `config.compile.x64`; `describe()` prints all, `replace` gives a
-    changed copy, `ipu.configure(config)` puts it in force.
+    `config.floating_point.x64` is `config.compile.x64`; `describe()` returns all as text, `replace`
+    a changed copy; `ipu.configure(config)` puts it in force.
 
     Source: `IPUConfig` of Graphcore's TensorFlow, `Options` of PopTorch, `IPUConfig` of Optimum.
 
@@ -188,7 +188,7 @@ class IPUConfig:
         return getattr(getattr(self, PARTS[spec.name]), spec.name)
 
     def replace(self, **values: object) -> IPUConfig:
-        """A copy with other values.
+        """A copy with new values.
 
         Args:
             values: by name, as for `get`.
@@ -228,7 +228,7 @@ class IPUConfig:
         """Reads what `to_json` gives, or another framework's options (`from_file`).
 
         Raises:
-            ConfigError: it is no such JSON.
+            ConfigError: it is not such JSON.
         """
         from ipujax.config.files import from_json
 
@@ -240,10 +240,10 @@ class IPUConfig:
 
         Args:
             path: `.json` or `.toml`, with options by name or in a table for each section; or any
-                other suffix: PopTorch's options, one command in each line. Names of Graphcore's
-                TensorFlow, PopTorch and Optimum are known in all of them.
+                other suffix: PopTorch's options, one command in each line. All of them may have
+                names of Graphcore's TensorFlow, PopTorch and Optimum.
         Raises:
-            ConfigError: an unknown name or a wrong value; it names the file.
+            ConfigError: an unknown name or a wrong value; the message names the file.
             OSError: the file cannot be read.
         """
         from ipujax.config.files import from_file
@@ -252,7 +252,7 @@ class IPUConfig:
 
     @staticmethod
     def metadata(name: str) -> OptionMetadata:
-        """What is known of an option: type, default, bounds, help, and more.
+        """The description of an option: type, default, bounds, help, and more.
 
         Args:
             name: as for `get`.
@@ -281,7 +281,7 @@ class IPUConfig:
         )
 
     def describe(self) -> str:
-        """All options as text: value, what they do, and which have no effect here, and why."""
+        """All options as text: values, descriptions, and why some have no effect here."""
         from ipujax.config.page import described
 
         return described(self)
@@ -294,7 +294,7 @@ SPECS: dict[str, Spec] = {
 SECTION_OF = {spec.name: name for name, (each, _) in SECTIONS.items() for spec in fields(each)}
 PARTS = {name: SECTIONS[section][1] for name, section in SECTION_OF.items()}
 assert len(SPECS) == sum(len(fields(options)) for options, _ in SECTIONS.values())
-assert not set(SPECS) & set(SECTIONS)  # a table in a file is the one or the other
+assert not set(SPECS) & set(SECTIONS)  # a table in a file is one or the other
 
 
 def spec_of(name: str) -> Spec:

@@ -1,4 +1,4 @@
-"""Calls from the places that a program's locations name, so that what is traced has them again."""
+"""Calls functions from the places in a program's locations, so that traced operations keep them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ipujax.annotations.frames import Frame
 
 T = TypeVar("T")
 
-#: Largest line and column that are rebuilt; files have what they like.
+#: Largest line and column that are rebuilt; files may have any numbers.
 _LARGEST = 1 << 20
 
-# Operations have the lines of the program that is converted, not those of this package.
+# Operations get the lines of the converted program, not those of this package.
 jax_compat.hide_frames(str(Path(__file__).parent))
 
 

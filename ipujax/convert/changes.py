@@ -1,4 +1,4 @@
-"""What `ipujax convert` does around single ops of a program."""
+"""The changes that `ipujax convert` makes around individual ops of a program."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NARROW = {
 
 
 class Names:
-    """Regular expressions, of which one is to be found in an op's name."""
+    """Regular expressions, one of which must be found in an op's name."""
 
     def __init__(self, expressions: Sequence[str], where: str):
         self.expressions = tuple(expressions)
-        self.found: set[str] = set()  #: those that some name matched
+        self.found: set[str] = set()  #: expressions that matched some name
         try:
             self._compiled = [re.compile(text) for text in expressions]
         except re.error as error:
@@ -46,11 +46,11 @@ class Names:
 
 @dataclass
 class Dtypes:
-    """Ops compute in other dtypes than they were written in.
+    """Makes ops compute in other dtypes than they were written in.
 
     Args:
         mapping: from the dtype that was written to the one that is computed in.
-        excluded: ops that keep theirs.
+        excluded: ops that keep their dtypes.
     """
 
     mapping: Mapping[np.dtype[Any], np.dtype[Any]]
@@ -66,7 +66,7 @@ class Dtypes:
 
 @dataclass
 class Removed:
-    """Ops give their first operand, or nothing where they have no results."""
+    """Replaces ops by their first operand, or by nothing if they have no results."""
 
     names: Names
 
@@ -85,7 +85,7 @@ class Removed:
 
 @dataclass
 class Sharded:
-    """Each op is on the first IPU whose expressions match its name; on IPU 0 where none does."""
+    """Places each op on the first IPU whose expressions match its name; on IPU 0 if none do."""
 
     ipus: Sequence[Names]
 

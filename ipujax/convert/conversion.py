@@ -40,7 +40,7 @@ class Conversion:
 
     Attributes:
         program: the converted program, an `jax.export.Exported` for the platform "ipu".
-        notes: what was done, a line each.
+        notes: the changes made, one line each.
     """
 
     def __init__(self, exported: jax.export.Exported, settings: Settings, name: str = "program"):
@@ -156,7 +156,7 @@ class Conversion:
     def _repeated(
         self, run: Callable[..., Any], names: Sequence[str]
     ) -> tuple[Callable[..., Any], Any]:
-        """The function of all micro-batches of a call, and its arguments."""
+        """The function over all micro-batches of a call, and its arguments."""
         args, kwargs = jax.tree.unflatten(self._exported.in_tree, self._avals())
         if kwargs:
             raise ConvertError(
@@ -191,7 +191,7 @@ class Conversion:
         return repeated, whole
 
     def _avals(self) -> list[Any]:
-        """The arguments' shapes, with 32-bit integers where these are converted."""
+        """The arguments' shapes, with 32-bit integers if these are converted."""
         mapping = NARROW if self.settings.int64_to_int32_conversion else {}
         found = self._exported.in_avals
         if not all(isinstance(dim, int) for aval in found for dim in aval.shape):
@@ -211,7 +211,7 @@ class Conversion:
         ]
 
     def _in_axes(self, args: Any, argument_names: Sequence[str]) -> Any:
-        """0 for what each micro-batch has of its own, None for what all share."""
+        """0 for arguments that each micro-batch has of its own, None for shared ones."""
         names = Names(self.settings.batched or ("",), "batched")
         if self.settings.batched:
             self._names.append(("batched", names))
@@ -273,7 +273,7 @@ class Conversion:
 
 
 def _refuse_on_several_devices(exported: jax.export.Exported, settings: Settings) -> None:
-    """What is known for the IPUs of one device alone."""
+    """Refuses settings that work only for one device."""
     given = {
         "pipeline_cfg": settings.pipeline_cfg is not None,
         "manual_sharding": bool(settings.manual_sharding),
@@ -289,7 +289,7 @@ def _refuse_on_several_devices(exported: jax.export.Exported, settings: Settings
 
 
 def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """The function with the names of the program's arguments, for which JAX asks its signature."""
+    """The function with the program's argument names in its signature, which JAX reads."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
     def named(*args: Any) -> Any:
@@ -304,7 +304,7 @@ def _with_names(run: Callable[..., Any], args: Any, names: Sequence[str]) -> Cal
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """The names, with others in place of those that are no names of parameters."""
+    """The names, with replacements for those that cannot name parameters."""
     prefix = "argument_"
     while any(name.startswith(prefix) for name in names):
         prefix = f"_{prefix}"

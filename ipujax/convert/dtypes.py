@@ -1,4 +1,4 @@
-"""Dtypes of values in MLIR, and of arrays that stand for them."""
+"""Dtypes of values in MLIR, and of the arrays that represent them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finds GELUs that were written as several ops, and computes them as `ipu.nn.gelu`.
 
-A candidate is a value that follows, by elementwise ops and constants alone, from one value and has
-an erf, erfc or tanh on its way. It is a GELU if it equals one on points from -6 to 6.
+A candidate is a value computed from one other value by elementwise ops and constants alone, with an
+erf, erfc or tanh among them. It is a GELU if it equals one on points from -6 to 6.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ipujax.compiler.elements import elements, first
 from ipujax.convert.changes import Names
 from ipujax.convert.importer import Compute, ImportedOp, kind_of, name_of_op
 
-#: More ops than any way to write it has.
+#: More ops than any form of a GELU has.
 MOST_OPS = 24
 POINTS = np.linspace(-6.0, 6.0, 97)
-#: Between a GELU of float32 ops and one in double precision.
+#: Largest difference between a GELU of float32 ops and one in double precision.
 TOLERANCE = 2e-6
 
 _CURVES = frozenset({"chlo.erf", "chlo.erfc", "tanh"})
@@ -36,7 +36,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "chlo.erf": np.vectorize(math.erf),
     "chlo.erfc": np.vectorize(math.erfc),
 }
-#: What a constant may pass through.
+#: Ops that a constant may pass through.
 _MOVES = frozenset({"broadcast_in_dim", "reshape"})
 
 
@@ -65,7 +65,7 @@ def find(block: Any) -> list[Found]:
 
 
 class Replaced:
-    """The change around ops that computes what `find` found."""
+    """The change around ops that computes the GELUs of `find`."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Replaced:
         inputs: Names | None = None,
         outputs: Names | None = None,
     ):
-        """`inside`: names that all ops of a GELU must have; `inputs`: those of the ops that make
-        its argument; `outputs`: of those that read its result. None: any."""
+        """`inside`: names that all ops of a GELU must have; `inputs`: names of the ops that make
+        its argument; `outputs`: names of the ops that read its result. None: any."""
 
         def wanted(gelu: Found) -> bool:
             makers = [gelu.argument.owner] if _has_maker(gelu.argument) else []
@@ -101,7 +101,7 @@ def _has_maker(value: Any) -> bool:
 
 
 def _following(operation: Any) -> list[Any]:
-    """Results of elementwise ops that an op's result goes into, in order of their distance."""
+    """Results of elementwise ops that depend on an op's result, in order of distance."""
     found: list[Any] = []
     pending = [operation.results[0]]
     while pending and len(found) < MOST_OPS:
@@ -115,7 +115,7 @@ def _following(operation: Any) -> list[Any]:
 
 
 def _as_gelu(result: Any) -> Found | None:
-    """The GELU that a value is of another one, if it is."""
+    """The GELU that computes a value from another one; None if it is not a GELU."""
     for argument in _sources(result):
         operations: list[Any] = []
         try:
@@ -129,7 +129,7 @@ def _as_gelu(result: Any) -> Found | None:
 
 
 def _sources(result: Any) -> list[Any]:
-    """Values that a value may be a function of, the nearest first."""
+    """Values that a value may depend on, the nearest first."""
     found: list[Any] = []
     pending, seen = [result], {result}
     while pending and len(seen) < MOST_OPS:
@@ -144,12 +144,12 @@ def _sources(result: Any) -> list[Any]:
     return [value for value in found if value.type == result.type]
 
 
-class _NotAFunction(Exception):  # noqa: N818 (not an error: it is no candidate)
+class _NotAFunction(Exception):  # noqa: N818 (not an error: it is not a candidate)
     pass
 
 
 def _evaluate(value: Any, known: dict[Any, Any], operations: list[Any]) -> Any:
-    """The value at all points, from what is known of other values."""
+    """The value at all points, given other known values."""
     if value in known:
         return known[value]
     if not _has_maker(value) or len(operations) > MOST_OPS:

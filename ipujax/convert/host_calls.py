@@ -1,4 +1,4 @@
-"""Ops of a program that run on the host, in the middle of it: calls of JAX's CPU backend."""
+"""Ops of a program that run on the host while it runs: calls of JAX's CPU backend."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def call_host(
     """The results of a group of ops, computed on the host as they were written.
 
     Args:
-        exported: the program that they are of.
-        env: the arrays of the values before them.
-        wire: from dtypes in which arrays would cross the link to others in which they do.
+        exported: the program that they belong to.
+        env: the arrays of earlier values.
+        wire: maps dtypes to other dtypes in which arrays cross the link.
     Raises:
-        ConvertError: the host has no such op.
+        ConvertError: the host does not support an op.
     """
     made = {value for operation in group.operations for value in operation.results}
     extracted = piece(group.block, group.results, cut=lambda value: value not in made)
@@ -71,7 +71,7 @@ def call_host(
 
 
 def _call(program: jax.export.Exported, operands: Sequence[Any]) -> Sequence[Any]:
-    """A callback whose id is the program, so that the whole can be saved."""
+    """A callback whose id is the program, so that the whole program can be saved."""
     call = jax.ffi.ffi_call(
         jax_compat.CALLBACK_TARGET,
         [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in program.out_avals],

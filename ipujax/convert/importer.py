@@ -1,7 +1,7 @@
-"""StableHLO as a function of JAX, so that transforms of JAX and of ipujax work on it.
+"""StableHLO as a JAX function, so that transforms of JAX and of ipujax work on it.
 
-Each op becomes the function of `jax.lax` that it came from, under the name scope that its location
-names. What has none in `ops.py` is called as an exported program of one op.
+Each op becomes the function of `jax.lax` that it came from, under the name scope in its location.
+An op without a rule in `ops.py` is called as an exported program of one op.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipujax import jax_compat
 from ipujax.compiler.attributes import Attributes
 from ipujax.compiler.modules import main_of
 from ipujax.compiler.sources import frames_of, name_of
-from ipujax.convert import sharded as sharded  # its rules join the others
+from ipujax.convert import sharded as sharded  # registers its rules
 from ipujax.convert.call_stacks import call_from
 from ipujax.convert.dtypes import cast, dtype_of
 from ipujax.convert.host_calls import call_host, host_group
@@ -29,7 +29,7 @@ from ipujax.convert.ops import RULES, NoRule
 from ipujax.verification.slices import function_block, lower_calls, piece
 
 TERMINATORS = frozenset({"func.return", "sdy.return", "stablehlo.return"})
-#: What every part of a program may have for itself.
+#: Ops that every part of a program may have its own copy of.
 FREE = frozenset({"stablehlo.constant", "stablehlo.iota"})
 #: Computes an op from its operands.
 Compute = Callable[[Sequence[Any]], list[Any]]
@@ -40,7 +40,7 @@ class ImportedOp:
     """One op of the program, as changes see it.
 
     Attributes:
-        name: "layer_0/dense/dot_general": the name scopes around it, and JAX's name of it.
+        name: "layer_0/dense/dot_general": the name scopes around it, and JAX's name of the op.
         operation: the op in MLIR.
         attrs: its attributes as Python values.
         dtypes: of its results.
@@ -51,7 +51,7 @@ class ImportedOp:
     attrs: dict[str, Any]
     dtypes: list[np.dtype[Any]]
     run_region: Callable[..., list[Any]] = field(repr=False)  #: (index, *arguments)
-    value_of: Callable[[Any], Any] = field(repr=False)  #: what a value of the module is now
+    value_of: Callable[[Any], Any] = field(repr=False)  #: the current array of a module's value
 
     @property
     def kind(self) -> str:
@@ -59,7 +59,7 @@ class ImportedOp:
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
-        """Of its first result, where the op says it: changes may have set another."""
+        """The dtype of its first result, which changes may have set."""
         return self.dtypes[0]
 
     @property
@@ -67,7 +67,7 @@ class ImportedOp:
         return [tuple(result.type.shape) for result in self.operation.results]
 
 
-#: change(op, operands, compute=how it is computed without the change) -> results.
+#: change(op, operands, compute=its computation without the change) -> results.
 Change = Callable[..., list[Any]]
 
 
@@ -76,13 +76,13 @@ class Importer:
 
     Args:
         exported: the program.
-        changes: what is done around each op.
+        changes: the changes around each op.
 
     Attributes:
         on_host: names the ops that run on the host.
-        result_dtypes: what the program returns.
-        host_dtypes: others than those written, for arrays on their way to and from the host.
-        num_host_calls: that the last run made.
+        result_dtypes: dtypes of the program's results.
+        host_dtypes: replacements for written dtypes, for arrays on their way to and from the host.
+        num_host_calls: number of host calls in the last run.
     """
 
     def __init__(self, exported: jax.export.Exported, changes: Sequence[Change] = ()):
@@ -108,7 +108,7 @@ class Importer:
             )
         self.num_host_calls = 0
         kept = [leaves[i] for i in self.exported.module_kept_var_idx]
-        # Programs have 64-bit values inside, for random keys for one, also where JAX gives none.
+        # Programs have 64-bit values inside, for example for random keys, even if JAX has none.
         with self.module.context, jax.enable_x64(True):
             made = zip(self._run(self.block, kept, {}), self.result_dtypes, strict=True)
             results = [cast(x, dtype) for x, dtype in made]
@@ -119,7 +119,7 @@ class Importer:
     def _run(
         self, block: Any, arguments: Sequence[Any], outer: dict[Any, Any], scope: str = ""
     ) -> list[Any]:
-        """Runs a block; ops of a function are named in the scope of its call."""
+        """Runs a block; names of a function's ops are in the scope of its call."""
         env = {**outer, **dict(zip(block.arguments, arguments, strict=True))}
         waiting: list[Any] = []  # ops that will run on the host together
         for op in block.operations:
@@ -147,7 +147,7 @@ class Importer:
         return bool(worked) and all(self._stays(op, named) for op in worked)
 
     def _on_host(self, block: Any, operations: Sequence[Any], env: dict[Any, Any]) -> None:
-        """Computes the ops in one call of the host; the results that others use join `env`."""
+        """Computes the ops in one host call; results that other ops use are added to `env`."""
         group = host_group(block, operations)
         if group.results:
             env.update(call_host(self.exported, group, env, self.host_dtypes))
@@ -155,7 +155,7 @@ class Importer:
 
     def _op(self, operation: Any, env: dict[Any, Any], scope: str) -> list[Any]:
         operands = [env[value] for value in operation.operands]
-        if operation.name == "func.call":  # one that no pass may inline
+        if operation.name == "func.call":  # a call that no pass may inline
             called = function_block(operation)
             return self._run(called, operands, {}, scoped_name(operation, scope))
 
@@ -201,7 +201,7 @@ class Importer:
 
 
 def _result_shardings(exported: jax.export.Exported) -> dict[int, Any]:
-    """Those that the program says, by the result's number."""
+    """The result shardings that the program gives, by the result's number."""
     if exported.nr_devices == 1:
         return {}
     given = jax_compat.out_shardings_of(exported, jax_compat.mesh_of_exported(exported))
@@ -211,14 +211,14 @@ def _result_shardings(exported: jax.export.Exported) -> dict[int, Any]:
 
 
 def kind_of(operation: Any) -> str:
-    """StableHLO's name of an op; of a composite, the composite's."""
+    """StableHLO's name of an op; for a composite, the composite's name."""
     if operation.name == "stablehlo.composite":
         return str(operation.attributes["name"].value)
     return str(operation.name).removeprefix("stablehlo.")
 
 
 def scoped_name(operation: Any, scope: str) -> str:
-    """JAX's whole name of an op; in a function, JAX names it from there."""
+    """JAX's whole name of an op; JAX names the ops of a function relative to it."""
     name = name_of(operation.location)
     is_whole = name.split("/", 1)[0] == scope.split("/", 1)[0]
     return name if is_whole or not scope else f"{scope}/{name}".rstrip("/")

@@ -1,7 +1,7 @@
-"""StableHLO's ops in functions of `jax.lax`, one rule each: rule(op, *operands) -> results.
+"""StableHLO ops as functions of `jax.lax`, one rule each: rule(op, *operands) -> results.
 
-Results have the dtype of the operands where the op does not name another, so that a program can
-run in other dtypes than it was written in. `NoRule`: the op's form has no counterpart in `lax`.
+Results have the dtype of the operands unless the op names another one, so that a program can run in
+other dtypes than it was written in. `NoRule`: the op's form has no counterpart in `lax`.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ _BINARY = {
     "subtract": lax.sub,
     "xor": lax.bitwise_xor,
 }
-#: What arithmetic on bools is.
+#: What arithmetic on bools means.
 _OF_BOOLS = {"add": lax.bitwise_or, "maximum": lax.bitwise_or, "multiply": lax.bitwise_and}
 _OF_BOOLS["minimum"] = lax.bitwise_and
-#: Ops by which `lax.reduce` becomes a primitive of its own.
+#: Ops for which `lax.reduce` has its own primitive.
 _MONOIDS = frozenset({"add", "and", "maximum", "minimum", "multiply", "or"})
 _COMPARISONS = {name: getattr(lax, name.lower()) for name in ("EQ", "NE", "LT", "LE", "GT", "GE")}
 
@@ -117,7 +117,7 @@ def _constant(op: Any) -> Any:
 
 
 def _within(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The constant in that dtype; finite numbers stay finite, as a mask's -1e9 in float16."""
+    """The constant in that dtype; finite numbers stay finite, such as a mask's -1e9 in float16."""
     if value.dtype == dtype or dtype != np.float16:
         return np.asarray(value, dtype)
     most = np.finfo(dtype).max
@@ -365,7 +365,7 @@ def _while(op: Any, *operands: Any) -> Any:
 @rule("case")
 def _case(op: Any, index: Any) -> Any:
     branches = [partial(_branch, op, i) for i in range(len(op.operation.regions))]
-    # An index that is out of bounds means the last branch.
+    # An index out of bounds selects the last branch.
     last = len(branches) - 1
     inside = (index >= 0) & (index <= last)
     return lax.switch(lax.select(inside, index, jnp.full_like(index, last)), branches)

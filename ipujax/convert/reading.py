@@ -20,11 +20,11 @@ NEEDS = "a program that jax.export serialised"
 def read_program(path: str | Path, where: str = "convert") -> jax.export.Exported:
     """The program in a file; `where` names the caller in errors.
 
-    jaxlib ends the process that reads some damaged bytecode, or reads it for ever: a process of its
-    own reads the file first.
+    Some damaged bytecode makes jaxlib end the process, or read for ever, so a child process reads
+    the file first.
 
     Raises:
-        ConvertError: it is no such program.
+        ConvertError: it is not such a program.
     """
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""What to convert, as data: the settings of `ipujax convert`, also as a JSON file."""
+"""The settings of `ipujax convert`, also from a JSON file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PRIORITIES: dict[str, Priority] = {"cycle": "cycles", "memory": "memory"}
 class GeluNames:
     """Regular expressions that restrict which GELUs are replaced; none: all that are found."""
 
-    nodes: tuple[str, ...] = ()  #: of all ops that make it
-    node_as_gelu_input: tuple[str, ...] = ()  #: of the op whose result it takes
-    node_use_gelu_output: tuple[str, ...] = ()  #: of the ops that take its result
+    nodes: tuple[str, ...] = ()  #: names of all ops that make it
+    node_as_gelu_input: tuple[str, ...] = ()  #: names of the op whose result it takes
+    node_use_gelu_output: tuple[str, ...] = ()  #: names of the ops that take its result
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RuntimeSettings:
     """An executable for `ipujax.runtime`, beside the converted program."""
 
     embedded_runtime_exec_cachedir: str = ""  #: its folder; the file is <program>.ipu
-    runtime_api_timeout_us: int = 0  #: of each run, unless a session has its own; 0: none
+    runtime_api_timeout_us: int = 0  #: timeout of each run, unless a session has its own; 0: none
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class PipelineSettings:
     priority: str = "cycle"  #: auto: balance "cycle" or "memory"
     min_ipu_quantity: int = 2  #: auto: the fewest IPUs
     max_ipu_quantity: int = 64  #: auto: the most IPUs
-    fine_tune_iter: int = 0  #: auto: at most so many rounds in which neighbors are compiled
+    fine_tune_iter: int = 0  #: auto: maximum number of rounds that compile neighbors
     manual_pipeline_config: tuple[tuple[str, ...], ...] = ()  #: manual: expressions of each stage
     device_info: tuple[int, ...] = ()  #: manual: the IPU of each stage
     solution_path: str = ""  #: load: the plan file
-    solution_dir: str = ""  #: auto and manual: where the plan is written, as <program>.plan.json
+    solution_dir: str = ""  #: auto and manual: folder for the plan, <program>.plan.json
     ipu_model: bool = True  #: stages are always measured by the model
     profiling_enable: bool = False  #: write a report of the converted program
     profiling_root_dir: str = "pipeline-profiling"  #: its folder
@@ -69,9 +69,9 @@ class Settings:
     int64_to_int32_conversion: bool = False
     gelu_replacement: GeluNames | None = None
     excluded_nodes: tuple[str, ...] = ()
-    remove_excluded_nodes: bool = False  #: else they run on the host
-    no_ipu_placement: bool = False  #: all runs on the host
-    merge_subgraphs: bool = False  #: of no meaning: a program is one graph
+    remove_excluded_nodes: bool = False  #: otherwise they run on the host
+    no_ipu_placement: bool = False  #: run everything on the host
+    merge_subgraphs: bool = False  #: no effect: a program is one graph
     manual_sharding: tuple[tuple[str, ...], ...] = ()
     pipeline_cfg: PipelineSettings | None = None
     embedded_runtime_save_config: RuntimeSettings | None = None
@@ -85,7 +85,7 @@ _NESTED = {
 
 
 def from_file(path: str | Path) -> dict[str, Any]:
-    """The settings in a JSON file, checked as `settings_of` does."""
+    """The settings in a JSON file, checked as by `settings_of`."""
     try:
         read = json_of(content_of(path, MOST_JSON_BYTES))
     except (OSError, ValueError) as error:
@@ -101,7 +101,7 @@ def settings_of(given: Any) -> Settings:
     """Settings from JSON values.
 
     Raises:
-        ConvertError: a name or a value is not allowed; the message says which are.
+        ConvertError: a name or a value is not allowed; the message lists those that are.
     """
     read = _section(Settings, given, "the settings")
     _check_choice("precision_mode", read.precision_mode, PRECISIONS)

@@ -1,4 +1,4 @@
-"""Shardings in an exported program: Shardy's ops in functions of JAX."""
+"""Shardings in an exported program: Shardy's ops as JAX functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _constrained(op: Any, x: Any) -> Any:
 
 @rule("sdy.manual_computation")
 def _manual(op: Any, *operands: Any) -> Any:
-    """`jax.shard_map`, of which only the manual axes are named: the others are in the operands."""
+    """`jax.shard_map` over the manual axes only: the operands have the others."""
     attributes = op.operation.attributes
     axes = frozenset(sdy.ManualAxesAttr(attributes["manual_axes"]))
     ins, outs = (
@@ -48,7 +48,7 @@ def _manual(op: Any, *operands: Any) -> Any:
 
 
 def _spec(sharding: Any, axes: Collection[str] | None = None) -> PartitionSpec:
-    """The axes that shard each dimension, or those of them that are in `axes`."""
+    """The axes that shard each dimension, or only those in `axes`."""
     entries: list[Any] = []
     for dimension in map(sdy.DimensionShardingAttr, sharding.dimension_shardings):
         named = [sdy.AxisRefAttr(axis) for axis in dimension.axes]
@@ -64,7 +64,7 @@ def _spec(sharding: Any, axes: Collection[str] | None = None) -> PartitionSpec:
 
 
 def _mesh(operation: Any, sharding: Any) -> Any:
-    """That of the `jax.shard_map` around, or the one that the sharding names."""
+    """The mesh of the enclosing `jax.shard_map`, or the one that the sharding names."""
     here = jax.sharding.get_abstract_mesh()
     if not here.empty:
         return here

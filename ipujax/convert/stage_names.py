@@ -1,4 +1,4 @@
-"""Gives the parts of a plan the stages that regular expressions name."""
+"""Assigns the parts of a plan to stages by regular expressions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stages_by_name(
     """The stage of each part: the last that names one of its ops; else that of the part before.
 
     Args:
-        plan: of the function.
+        plan: a plan of the function.
         args, in_axes: as in `ipu.plan_stages`.
         stages: names of the ops of each stage.
     """

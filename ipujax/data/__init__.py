@@ -1,4 +1,4 @@
-"""Data for feeds: loaders, sizes of batches, files, data made on the device, and benchmarks."""
+"""Data for feeds: loaders, batch sizes, files, data made on the device, and benchmarks."""
 
 from ipujax.data.batch_sizes import BatchSizes as BatchSizes
 from ipujax.data.benchmark import dataset_benchmark as dataset_benchmark

@@ -13,8 +13,8 @@ class BatchSizes:
 
     Args:
         micro_batch: examples that one stage, or one replica without a pipeline, takes at a time.
-        micro_batches: of one step of a replica: gradient accumulation, or `ipujax.pipeline`.
-        replicas: that share each batch.
+        micro_batches: in one step of a replica, for gradient accumulation or `ipujax.pipeline`.
+        replicas: number of replicas that share each batch.
         device_iterations: steps of one call, as in `ipujax.repeat`.
     Raises:
         FeedError: a number below 1.
@@ -61,7 +61,7 @@ class BatchSizes:
         return self.step * self.device_iterations
 
     def check(self, rows: int) -> None:
-        """Refuses a batch of an `Infeed` that has another number of examples."""
+        """Refuses a batch of an `Infeed` that has a different number of examples."""
         if rows != self.step:
             raise FeedError(
                 f"[batch sizes] needs batches of {self.step} examples: {self.micro_batch} "
@@ -70,5 +70,5 @@ class BatchSizes:
             )
 
     def num_calls(self, examples: int) -> int:
-        """Whole calls that this number of examples gives."""
+        """Number of whole calls for this number of examples."""
         return examples // self.call

@@ -1,4 +1,4 @@
-"""How fast data are: of an iterator, and of a feed."""
+"""Benchmarks of data: of an iterator, and of a feed."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def dataset_benchmark(
 
     Args:
         data: as for `ipujax.Infeed`. One iteration goes over all epochs.
-        number_of_epochs: measurements.
-        elements_per_epoch: batches of one measurement.
+        number_of_epochs: number of measurements.
+        elements_per_epoch: batches per measurement.
         print_stats: print a line for each epoch.
         do_memcpy: also copy each batch, as an `Infeed` does.
     Returns:
         JSON: {"epochs": [{"elements_processed", "total_bytes_processed", "time_elapsed" (s),
         "elements_per_second", "bandwidth" (GB/s)}, ...]}.
     Raises:
-        FeedError: numbers below 1, or data that end before.
+        FeedError: numbers below 1, or data that end too early.
 
     Source: `dataset_benchmark.dataset_benchmark` of Graphcore's TensorFlow.
 
@@ -62,15 +62,15 @@ def infeed_benchmark(
     """Measures how fast an `ipujax.Infeed` gives batches to a program that does nothing else.
 
     Args:
-        infeed: its batches are used up.
-        number_of_epochs: measurements.
-        elements_per_epoch: batches of one measurement.
+        infeed: its batches are consumed.
+        number_of_epochs: number of measurements.
+        elements_per_epoch: batches per measurement.
         print_stats: print a line for each epoch.
         do_memcpy: also copy each batch out of the ring, as a program does.
     Returns:
         JSON, as from `dataset_benchmark`.
     Raises:
-        FeedError: numbers below 1, or data that end before.
+        FeedError: numbers below 1, or data that end too early.
 
     Source: `dataset_benchmark.infeed_benchmark` of Graphcore's TensorFlow.
 

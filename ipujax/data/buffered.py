@@ -1,4 +1,4 @@
-"""`Buffered`: items of a data set in whole groups, without what is left over."""
+"""`Buffered`: items of a data set in whole groups, without a remainder."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ipujax.errors import FeedError
 
 
 class Buffered:
-    """Items of `data`, of which `buffer_size` are read before the first of them is given.
+    """Items of `data`; `buffer_size` of them are read before the first of these is given.
 
-    The number of items is a multiple of `buffer_size`: those left over at the end are left out. So
-    a loop that takes `buffer_size` items at a time never stops in the middle. Items are neither
+    The number of items is a multiple of `buffer_size`: a remainder at the end is left out. So a
+    loop that takes `buffer_size` items at a time never stops in the middle. Items are neither
     stacked nor changed; for batches of examples use `Loader`.
 
     Args:
         data: an iterable of items, such as a `Loader` or a tf.data data set.
-        buffer_size: items that are read at a time.
+        buffer_size: number of items read at a time.
     Raises:
         FeedError: data that cannot be iterated, or a size below 1.
 
@@ -45,7 +45,7 @@ class Buffered:
         self._data, self.buffer_size = data, size
 
     def set_epoch(self, epoch: int) -> None:
-        """Tells the data which epoch the next iteration has, where they have orders."""
+        """Tells the data the epoch of the next iteration, if they have `set_epoch`."""
         if hasattr(self._data, "set_epoch"):
             self._data.set_epoch(epoch)
 

@@ -37,14 +37,14 @@ def export_dataset(path: str | Path, data: Data, number: int | None = None) -> i
     """Writes batches to a file.
 
     Args:
-        path: of the file, which is replaced if it is there.
+        path: path of the file; an existing file is replaced.
         data: as for `ipujax.Infeed`; all batches alike; dicts, lists and tuples of arrays.
-        number: how many; None: all.
+        number: number of batches; None: all.
     Returns:
-        how many were written.
+        the number of batches written.
     Raises:
-        FeedError: batches that differ, or none.
-        OSError: the file cannot be written; one that was there is intact.
+        FeedError: batches that differ, or no batches.
+        OSError: the file cannot be written; an existing file stays intact.
 
     Source: `export_dataset_to_file` of Graphcore's TensorFlow.
 
@@ -124,7 +124,7 @@ class DatasetFile:
         return self.skip(0)
 
     def skip(self, number: int) -> Iterator[Any]:
-        """The batches after this number, which are not read."""
+        """The batches after the first `number`, which are not read."""
         with opened_file(self._path) as file:
             file.seek(self._start + number * self._record)
             for i in range(number, self._count):

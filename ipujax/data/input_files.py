@@ -16,11 +16,11 @@ def export_inputs(path: str | Path, inputs: Any) -> None:
     """Writes a pytree of arrays (dicts, lists, tuples) to a file; see `load_inputs`.
 
     Args:
-        path: of the file, which is replaced if it is there.
+        path: path of the file; an existing file is replaced.
         inputs: arrays of any shapes and dtypes, and numbers.
     Raises:
-        FeedError: another kind of pytree.
-        OSError: the file cannot be written; one that was there is intact.
+        FeedError: an unsupported kind of pytree.
+        OSError: the file cannot be written; an existing file stays intact.
 
     Source: `export_inputs_to_file` of Graphcore's TensorFlow.
 
@@ -38,7 +38,7 @@ def load_inputs(path: str | Path) -> Any:
     """The pytree of NumPy arrays that `export_inputs` wrote, verified by checksums.
 
     Args:
-        path: of the file.
+        path: path of the file.
     Returns:
         the pytree, with the shapes and dtypes that were written.
     Raises:

@@ -22,16 +22,16 @@ class Loader:
         data: a pytree of arrays with equal first dimensions (a dict or tuple of NumPy arrays);
             or a sequence of examples with `len` and indices, such as a torch `Dataset`;
             or an iterable of examples; with `rebatch`, an iterable of batches of any size.
-        batch_size: examples in a batch; or the `BatchSizes` of a program, of which this is `step`.
-        seed: of the order of examples, which differs from epoch to epoch; None: as they are. Not
-            for iterables.
-        workers: threads that make batches at one time; 0: the thread that iterates. The order of
-            batches does not depend on it. For data whose reading holds the GIL use the processes
+        batch_size: examples in a batch; or the `BatchSizes` of a program, whose `step` is used.
+        seed: seed of the order of examples, which differs from epoch to epoch; None: keep the
+            order. Not for iterables.
+        workers: number of threads that make batches; 0: the iterating thread makes them. The order
+            of batches does not depend on it. If reading the data holds the GIL, use the processes
             of torch's or grain's loaders instead, which an `Infeed` takes as well.
-        buffer: batches that may be made ahead by the workers.
+        buffer: number of batches that the workers may make ahead.
         drop_remainder: leave out the last batch if it is smaller: programs need one size.
         rebatch: cut and join the batches of the data.
-        collate: makes a batch of a list of examples; by default `np.stack` of each leaf.
+        collate: makes a batch from a list of examples; by default `np.stack` of each leaf.
     Raises:
         FeedError: arrays of different lengths, a seed with an iterable, sizes below 1.
 
@@ -73,7 +73,7 @@ class Loader:
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Which order of examples the next iteration has; `ipujax.training.Loop` calls it."""
+        """Sets the order of examples of the next iteration; `ipujax.training.Loop` calls it."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Loader:
         return self.skip(0)
 
     def skip(self, number: int) -> Iterator[Any]:
-        """The batches after this number, which are not read where the data have a length."""
+        """The batches after the first `number`, which are not read if the data have a length."""
         if self._length is None:
             return itertools.islice(self._of_iterable(), number, None)
         order = np.arange(self._length)
@@ -107,7 +107,7 @@ class Loader:
         return self._collate([self._data[int(i)] for i in indices])
 
     def _ahead(self, parts: Iterable[np.ndarray]) -> Iterator[Any]:
-        """In order, `buffer` of them made before they are asked for."""
+        """Batches in order, up to `buffer` of them made ahead."""
         rest = iter(parts)
         with ThreadPoolExecutor(self._workers, "ipujax loader") as pool:
             waiting: deque[Future[Any]] = deque()

@@ -14,7 +14,7 @@ from ipujax.api.feed.ports import replicas_here
 from ipujax.errors import FeedError
 from ipujax.types import InitializerName
 
-#: Makes an array: of a key, a shape and a dtype.
+#: Makes an array from a key, a shape and a dtype.
 Initializer = Callable[[jax.Array, tuple[int, ...], Any], jax.Array]
 
 
@@ -35,7 +35,7 @@ _INITIALIZERS: dict[str, Initializer] = {
 
 
 class Synthetic:
-    """In the place of an `ipujax.Infeed`: one batch made on the device, given to every step.
+    """Replaces an `ipujax.Infeed`: makes one batch on the device and gives it to every step.
 
     No data cross the link to the host, so the difference between a loop with this and one with an
     `Infeed` is what the data cost. The data never end.
@@ -45,7 +45,7 @@ class Synthetic:
             replicas.
         initializer: "zeros", "ones", "normal", "uniform", or a function of a key, a shape and a
             dtype.
-        seed: of the key.
+        seed: seed of the key.
     Raises:
         FeedError: an unknown name.
 

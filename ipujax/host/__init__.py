@@ -1,1 +1,1 @@
-"""What the process on the host does for programs: files, logs, locks of IPUs, and calls back."""
+"""What the host's process does for programs: files, logs, locks of IPUs, and callbacks."""

@@ -1,4 +1,4 @@
-"""Files of named arrays: what checkpoints and exported inputs are.
+"""Files of named arrays, for checkpoints and exported inputs.
 
 A file is `IPUARRAY`, the length of a JSON header, the header, and the arrays' bytes. The header has
 a name, dtype, shape, offset and checksum for each array. A file is whole or absent, and all
@@ -28,10 +28,10 @@ _ALIGNMENT = 64
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], meta: Any = None) -> None:
-    """Writes all, or leaves what was there.
+    """Writes the whole file, or leaves an existing one unchanged.
 
     Args:
-        meta: anything that JSON has.
+        meta: any JSON value.
     Raises:
         OSError: the file cannot be written, such as on a full disk.
     """
@@ -101,7 +101,7 @@ def read_header(data: bytes, magic: bytes, version: int) -> tuple[dict[str, Any]
 
 
 def header_bytes(magic: bytes, header: Mapping[str, Any]) -> bytes:
-    """What `read_header` reads."""
+    """The bytes that `read_header` reads."""
     text = json.dumps(header).encode()
     return magic + _LENGTHS.pack(len(text), zlib.crc32(text)) + text
 
@@ -117,7 +117,7 @@ def _array(data: bytes, start: int, entry: Any) -> np.ndarray:
 
 
 def dtype_of(name: Any) -> np.dtype:
-    """A dtype of numbers by its name. Raises ValueError."""
+    """A numeric dtype by its name. Raises ValueError."""
     dtype = np.dtype(str(name))
     if dtype.hasobject or dtype.names or dtype.kind in "SUMm":
         raise ValueError(f"the dtype {name!r} is not one of numbers")

@@ -1,7 +1,7 @@
-"""Which process has which modelled IPUs: one lock file for each IPU, in a private folder.
+"""Tracks which process has which modelled IPUs: one lock file for each IPU, in a private folder.
 
-A lock is the operating system's (`flock`), so the IPUs of a process that ends in any way are free.
-The folder belongs to the user and nobody else may enter it, so users do not share a table.
+Locks are the operating system's (`flock`), so a process that ends in any way frees its IPUs. The
+folder belongs to the user and nobody else may enter it, so users do not share a table.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ipujax.host.logs import logger_of
 
 logger = logger_of("devices")
 
-#: IPUs of one device: the first, and how many.
+#: IPUs of one device: the first, and their number.
 Group = tuple[int, int]
 
 _PAUSE_SECONDS = 0.05
-#: Another process looks at a lock for a moment to see whether it is free.
+#: Another process may hold a lock for a moment, just to see whether it is free.
 _TRIES = 3
 
 _lock = threading.Lock()
@@ -44,17 +44,17 @@ def attach(
     wait: bool = False,
     seconds: float = 0.0,
 ) -> list[int]:
-    """Takes IPUs for each device; those that this process had before are given back.
+    """Takes IPUs for each device, and first gives back those that this process has.
 
     Args:
         counts: numbers of IPUs of the devices.
-        num_ipus_in_host: IPUs 0 to this are shared by the user's processes.
+        num_ipus_in_host: the user's processes share this many IPUs, from 0.
         groups: the IPUs of each device; empty: any that are free, from a multiple of their number.
-        wait: until other processes give them back, at most `seconds`; 0 is no limit.
+        wait: wait until other processes give them back, at most `seconds`; 0 is no limit.
     Returns:
         the first IPU of each device.
     Raises:
-        AttachError: another process has them, or there are not as many.
+        AttachError: another process has them, or there are too few.
     """
     if sum(counts) > num_ipus_in_host:
         raise AttachError(
@@ -89,7 +89,7 @@ def detach() -> None:
 
 
 def owners(num_ipus_in_host: int) -> dict[int, int]:
-    """The processes that have IPUs: of each such IPU the process's number, 0 if it is not known."""
+    """The number of the process that has each taken IPU, 0 if it is not known."""
     found = {ipu: os.getpid() for ipu in held()}
     for ipu in range(num_ipus_in_host):
         path = _folder() / f"ipu{ipu}.lock"
@@ -123,7 +123,7 @@ def _try(counts: Sequence[int], limit: int, groups: Sequence[Group]) -> list[int
 
 
 def _step(count: int) -> int:
-    """Groups of a power of two begin at its multiples."""
+    """Groups whose size is a power of two begin at its multiples."""
     return count if count & (count - 1) == 0 else 1
 
 
@@ -141,7 +141,7 @@ def _take_all(first: int, count: int) -> bool:
 
 
 def _take(ipu: int) -> int | None:
-    """A descriptor that locks the IPU; None where another has it."""
+    """A descriptor that locks the IPU; None if another process has it."""
     path = _folder() / f"ipu{ipu}.lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
@@ -170,7 +170,7 @@ def _folder() -> Path:
     """The folder of the lock files, which only this user can enter.
 
     Raises:
-        AttachError: a folder of that name is another user's, or others may enter it.
+        AttachError: a folder of that name belongs to another user, or others may enter it.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     folder = Path(base) / f"ipujax-{os.getuid()}"
@@ -200,7 +200,7 @@ def _busy(
 
 
 def _forget() -> None:
-    """In a forked child: the parent's IPUs stay the parent's."""
+    """Runs in a forked child: the parent keeps its IPUs."""
     for descriptor in _held.values():
         os.close(descriptor)
     _held.clear()

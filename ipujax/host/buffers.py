@@ -1,4 +1,4 @@
-"""What functions of `jax.experimental.buffer_callback` get: arrays in the host's memory."""
+"""Arrays in the host's memory for functions of `jax.experimental.buffer_callback`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HostBuffer:
         return np.array(self._array, dtype, copy=copy)
 
     def __dlpack__(self, **wanted: Any) -> Any:
-        """An argument as a copy: few libraries take arrays that they must not change."""
+        """Copies an argument, as few libraries take arrays that they must not change."""
         array = self._array if self.writeable else self._array.copy()
         return array.__dlpack__(**wanted)
 

@@ -1,8 +1,8 @@
 """Python functions that running programs call: `pure_callback`, `debug.print` ...
 
-During lowering, `register` gives the function an id, which the program holds. When the engine
-reaches that step it invokes `call` with the GIL held; arrays are passed as bytes. An exception in
-the function becomes the error of the program's outputs.
+During lowering, `register` gives the function an id, which is stored in the program. When the
+engine reaches that step it invokes `call` with the GIL held; arrays are passed as bytes. An
+exception in the function becomes the error of the program's outputs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipujax.errors import CallbackError
 from ipujax.host import programs as host_programs
 from ipujax.host.programs import Entry, Shape, Signature
 
-#: Released callbacks that are kept, at most, while programs run whose owners were deleted.
+#: Maximum number of released callbacks kept while programs run whose owners were deleted.
 _KEPT_AFTER_RELEASE = 256
 
 
@@ -49,11 +49,11 @@ class _Registry:
         return handle
 
     def _release(self, callback_id: str) -> None:
-        """No new call begins: only programs that wait or run now may still need the callback."""
+        """After this no new call begins; only waiting or running programs may need the callback."""
         entry = self._live.pop(callback_id, None)
         if entry is not None:
             self._released[callback_id] = entry
-        released = list(self._released)  # before the question: others may release meanwhile
+        released = list(self._released)  # listed before checking, as others may release meanwhile
         unused = len(released) if _is_idle() else len(released) - _KEPT_AFTER_RELEASE
         for old in released[: max(0, unused)]:
             self._released.pop(old, None)
@@ -75,7 +75,7 @@ _registry = _Registry()
 
 
 def _is_idle() -> bool:
-    """Whether no program waits or runs. Imported here: ipujax can be without its extension."""
+    """Whether no program waits or runs. Imports here, as ipujax may lack its extension."""
     from ipujax._poplar import _poplar
 
     return _poplar.is_idle()
@@ -134,7 +134,7 @@ def call(
     taken = _registry.get(callback_id)[1].taken or [np.dtype(dtype) for dtype, _, _ in inputs]
     arguments = []
     for dtype, (held, shape, elements) in zip(taken, inputs, strict=True):
-        # In programs complex numbers are two floats, in an additional last dimension.
+        # In programs, complex numbers are two floats in an additional last dimension.
         outside = shape[:-1] if dtype.kind == "c" and np.dtype(held).kind == "f" else shape
         arguments.append(np.frombuffer(elements, dtype).reshape(outside))
     return [result.tobytes() for result in run(callback_id, arguments)]

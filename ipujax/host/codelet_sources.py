@@ -1,7 +1,7 @@
 """C++ sources of vertices that this process has declared, by their digest.
 
-Programs name a source by its digest alone. So a program that comes from elsewhere, such as one that
-`jax.export` wrote, can run the native code that this process declared, and no other.
+Programs name a source only by its digest. So a program from elsewhere, such as one that
+`jax.export` wrote, can only run native code that this process declared.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SOURCES: dict[str, str] = {}
 def register(where: str, source: str | Path, flags: str = "") -> str:
     """Declares a source: C++ as text, or the path of a file. Returns its digest.
 
-    Files that it includes from beside itself (for text: from the working folder) become a part of
-    it. The digest covers those of the -I folders of the flags as well.
+    Files that it includes from its own folder (for text: from the working folder) become part of
+    it. The digest also covers files in the -I folders of the flags.
 
     Args:
         where: the function that errors name.

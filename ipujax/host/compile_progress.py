@@ -1,8 +1,8 @@
 """Progress of compilations: a line on the terminal, and callbacks.
 
-The line has the stage and seconds so far, and for a program that is compiled several times what is
-tried. Unless the option `progress_bar` says otherwise it is drawn on terminals and in notebooks
-only, for compilations that take over two seconds.
+The line has the stage and the seconds so far, and what is tried if a program is compiled several
+times. Unless the option `progress_bar` says otherwise, it is drawn only on terminals and in
+notebooks, for compilations that take over two seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFRESH_SECONDS = 0.2
 _BAR_CELLS = 20
 _NOTE_CELLS = 60
 
-#: What the compilations of this process are for; JAX compiles on threads of its own.
+#: Notes on compilations, not kept per thread, as JAX compiles on threads of its own.
 _notes: list[str] = []
 
 
@@ -38,16 +38,16 @@ def compile_note(text: str) -> Iterator[None]:
 
 
 class CompileStage(NamedTuple):
-    """What a compilation does now."""
+    """The current stage of a compilation."""
 
     stage: str  #: as the compiler's stages are named: "1_ingest" to "8_build"
     position: int  #: of the stage, from 1
     num_stages: int
     seconds: float  #: since the compilation began
-    note: str  #: what is tried, for a program that is compiled several times; or empty
+    note: str  #: what is tried, if a program is compiled several times; or empty
 
 
-#: Called with each stage that begins.
+#: Functions called with each stage that begins.
 _watchers: list[Callable[[CompileStage], object]] = []
 
 
@@ -56,7 +56,8 @@ def watch_compilations(callback: Callable[[CompileStage], object]) -> Iterator[N
     """Calls a function with each stage of the compilations inside, on the thread that compiles.
 
     Args:
-        callback: gets a `CompileStage`. What it raises is logged and does not end the compilation.
+        callback: gets a `CompileStage`. An exception in it is logged and does not end the
+            compilation.
 
     Source: PopART's `compilationProgressLogger`, PopTorch's `showCompilationProgressBar`.
 
@@ -85,7 +86,7 @@ class CompileProgress:
         self._started = time.monotonic()
 
     def stage(self, name: str) -> None:
-        """Records that a stage is done, or what is tried next."""
+        """Records that a stage begins, or what is tried next."""
         if name in self._stages:
             self._stage = name
         else:
@@ -104,7 +105,7 @@ class CompileProgress:
                 logger.exception("[compile] a callback of ipu.watch_compilations failed")
 
     def line(self) -> str:
-        """The text that is drawn."""
+        """The text to draw."""
         position = self._stages.index(self._stage) + 1 if self._stage in self._stages else 0
         cells = round(_BAR_CELLS * position / max(len(self._stages), 1))
         bar = "#" * cells + "." * (_BAR_CELLS - cells)
@@ -115,14 +116,14 @@ class CompileProgress:
         self._done.set()
 
     def draw(self, quiet_seconds: float) -> None:
-        """Redraws until finished, then clears the line; nothing if that is soon."""
+        """Redraws until finished, then clears the line; draws nothing if that is soon."""
         if self._done.wait(quiet_seconds):
             return
         clear = "" if _is_notebook() else "\r\x1b[K"
         while True:
             line = self.line()
             print(f"{clear}{line}", end="", file=sys.stderr, flush=True)
-            if _is_notebook():  # it erases at no escape sequence
+            if _is_notebook():  # it ignores escape sequences that erase
                 clear = f"\r{' ' * len(line)}\r"
             if self._done.wait(_REFRESH_SECONDS):
                 break
@@ -140,7 +141,7 @@ def compile_progress(stages: tuple[str, ...], bar: str = "auto") -> Iterator[Com
 
     Args:
         stages: the names of all stages, in order.
-        bar: "on" and "off" draw it or not; "auto" where standard error is a terminal or a
+        bar: "on" and "off" draw it or not; "auto" draws it if standard error is a terminal or a
             notebook's.
     """
     progress = CompileProgress(stages)

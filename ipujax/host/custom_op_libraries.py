@@ -1,7 +1,7 @@
 """Libraries of custom ops that this process has declared, by their digest.
 
-Programs name a library by its digest alone, as they name codelets (codelet_sources.py): one that
-comes from elsewhere can run the native code that this process declared, and no other.
+Programs name a library only by its digest, as they name codelets (codelet_sources.py): a program
+from elsewhere can only run native code that this process declared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CodeletFile:
 
 @dataclass(frozen=True)
 class Library:
-    """A library that is loaded."""
+    """A loaded library."""
 
     functions: CustomOpLibrary
     codelets: tuple[CodeletFile, ...]
@@ -53,7 +53,7 @@ class _Declared:
     codelets: tuple[CodeletFile, ...] = ()
 
     def digest(self) -> str:
-        """Of everything that the compiled library depends on, but the compiler.
+        """The digest of everything but the compiler that the compiled library depends on.
 
         Raises:
             OSError: a file cannot be read.
@@ -138,7 +138,7 @@ def _declared_library(
     path = Path(library).expanduser().absolute()
     if path.suffix not in SOURCE_SUFFIXES:
         return _Declared(path=str(path), codelets=codelets)
-    # So that the compiler's messages, and what is included beside the file, are as for the file.
+    # Compiler messages and includes from the file's folder are then as for the file itself.
     source = f'#line 1 "{path}"\n{path.read_text(encoding="utf-8")}'
     return _Declared(source, f'{flags} -iquote "{path.parent}"', codelets=codelets)
 
@@ -165,7 +165,7 @@ def _is_text(given: str | Path) -> bool:
 
 
 def find(digest: str) -> Library | None:
-    """The library, if this process has declared it; compiled and loaded when first asked for.
+    """The library, if this process has declared it; compiled and loaded at its first use.
 
     Raises:
         ConfigError: files have changed since it was declared.

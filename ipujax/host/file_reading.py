@@ -1,6 +1,6 @@
-"""Reads files that others made: bounded, without waiting, and with ValueError for what is wrong.
+"""Reads files from elsewhere: bounded, without waiting, and with ValueError for wrong contents.
 
-Callers turn OSError and ValueError into the error of their own room.
+Callers turn OSError and ValueError into errors of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 #: Largest file of JSON, in bytes.
 MOST_JSON_BYTES = 1 << 29
-#: Deepest nesting of JSON: no file of ours has more than a tenth of it.
+#: Deepest nesting of JSON; no file of ours has more than a tenth of it.
 DEEPEST_JSON = 200
 
 

@@ -1,4 +1,4 @@
-"""Tables as HTML, which notebooks show instead of text."""
+"""HTML tables, which notebooks show instead of text."""
 
 from __future__ import annotations
 

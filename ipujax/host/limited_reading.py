@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Seconds of processor time, and bytes for one more; a sound program of 0.1 MB takes 0.02 s.
+#: Seconds of processor time, and bytes per additional second; a valid 0.1 MB program takes 0.02 s.
 SECONDS = 10
 BYTES_A_SECOND = 1 << 20
 
@@ -15,7 +15,7 @@ BYTES_A_SECOND = 1 << 20
 def limited_reading(content: bytes) -> Iterator[None]:
     """The system ends this process if reading the content inside does not end by itself.
 
-    Processor time, so that a busy machine does not make a sound file look damaged.
+    It limits processor time, so that a busy machine does not make a valid file look damaged.
     """
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS + len(content) / BYTES_A_SECOND)
     try:

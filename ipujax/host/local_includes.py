@@ -1,4 +1,4 @@
-"""Files that a C++ source includes by `#include "name"`: a source's digest covers them, too."""
+"""Files that a C++ source includes by `#include "name"`, which a source's digest also covers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def read(text: str, folder: Path, flags: str) -> list[tuple[Path, bytes]]:
     """The files that quoted includes reach, with their contents.
 
     Args:
-        text: of the source.
-        folder: of the source: where names are looked up first.
-        flags: of the compiler; names are looked up in its -I and -iquote folders as well.
+        text: text of the source.
+        folder: folder of the source, where names are looked up first.
+        flags: compiler flags; names are also looked up in their -I and -iquote folders.
     """
     folders = list(_folders(flags))
     found: dict[Path, bytes] = {}
@@ -35,9 +35,9 @@ def read(text: str, folder: Path, flags: str) -> list[tuple[Path, bytes]]:
 
 
 def inlined(text: str, name: str, folder: Path) -> str:
-    """The text with the files that lie beside it, or beside those, in place of their includes.
+    """The text, with includes replaced by the files in its folder, or in the folders of those.
 
-    Each of them once, as if all had `#pragma once`; lines keep their numbers and names.
+    Each file is inserted once, as if it had `#pragma once`; lines keep their numbers and names.
     """
     seen: set[Path] = set()
 

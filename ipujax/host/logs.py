@@ -16,7 +16,7 @@ ROOT = "ipujax"
 #: Below DEBUG: what happens in every stage of every compilation.
 TRACE = 5
 logging.addLevelName(TRACE, "TRACE")
-#: Graphcore's names of levels; OFF is above all.
+#: Graphcore's names of levels; OFF is above all others.
 LEVELS = {
     "TRACE_ALL": 1,
     "TRACE": TRACE,
@@ -59,7 +59,7 @@ def parse_levels(text: str) -> dict[str, int]:
 
 
 def check_levels(text: str) -> str | None:
-    """What is needed if the text names no levels; empty text is allowed."""
+    """What is needed if the text is not a list of levels; empty text is allowed."""
     try:
         parse_levels(text) if text else None
     except ValueError:
@@ -71,7 +71,7 @@ def check_levels(text: str) -> str | None:
 
 
 def check_destination(text: str) -> str | None:
-    """What is needed if the text names no stream and no file that can be made."""
+    """What is needed if the text names neither a stream nor a file that can be created."""
     if text in ("", "stderr", "stdout") or Path(text).parent.is_dir():
         return None
     return "stderr, stdout, or a file in a folder that exists"
@@ -83,11 +83,11 @@ def set_log_level(level: str, destination: str = "") -> None:
     Args:
         level: "TRACE_ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERR" or "OFF", for all messages; or
             with levels of components, such as "WARN,compiler=DEBUG"; components are "api",
-            "compiler", "config", "devices" and "plugin". Empty: what an earlier call or `log_level`
-            set is undone.
-        destination: "stderr", also if it is empty; "stdout"; or a file, to which is appended.
+            "compiler", "config", "devices" and "plugin". Empty: undo what an earlier call or
+            `log_level` set.
+        destination: "stderr", also if it is empty; "stdout"; or a file to append to.
     Raises:
-        ConfigError: another level, component or destination.
+        ConfigError: an unknown level or component, or an invalid destination.
 
     Source: `poptorch.setLogLevel`, and POPLAR_LOG_LEVEL and POPLAR_LOG_DEST of Poplar.
 

@@ -1,4 +1,4 @@
-"""What `help` says of a package whose names come from its modules: one line for each."""
+"""The `help` text of a package whose names come from its modules: one line for each."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def with_names(namespace: Mapping[str, Any]) -> str:
-    """The docstring of a package, and the first paragraph of that of each function and class.
+    """The docstring of a package, and the first paragraph of each function's and class's docstring.
 
-    `help` itself shows no functions of a package that its modules define.
+    `help` itself does not show functions that a package's modules define.
 
     Args:
         namespace: the globals of the package.

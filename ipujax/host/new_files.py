@@ -1,4 +1,4 @@
-"""Files that take the place of others when they are complete."""
+"""Files that replace others once they are complete."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `path` when the block ends, whole and on the disk.
+    """A new file that replaces `path` when the block ends, complete and on disk.
 
-    A block that raises, or a process that is killed, leaves what was there and nothing else.
+    If the block raises, or the process is killed, an existing file stays and nothing else is left.
 
     Raises:
-        OSError: no room, no right.
+        OSError: no space or no permission.
     """
     from ipujax._poplar._poplar import embedded
 

@@ -1,7 +1,7 @@
-"""Programs that programs on IPUs call on the host: StableHLO that JAX's CPU backend runs.
+"""Host programs that programs on IPUs call: StableHLO that JAX's CPU backend runs.
 
-A callback's id names a function of the process that traced it, so that a program with one cannot
-be saved. The id of a host program is the program itself, as `jax.export` serialises it: data, which
+A callback's id names a function of the process that traced it, so a program with one cannot be
+saved. The id of a host program is the program itself, as `jax.export` serialises it: data, which
 any process with JAX runs.
 """
 
@@ -40,7 +40,7 @@ Entry = tuple[Callable[..., Sequence[object]], Signature]
 
 
 def id_of(exported: jax.export.Exported) -> str:
-    """The callback's id of a program that was exported for the platform "cpu"."""
+    """The callback id of a program that was exported for the platform "cpu"."""
     content = bytes(exported.serialize())
     return f"{_PREFIX}{_digest(content)} {base64.b64encode(content).decode('ascii')}"
 
@@ -58,7 +58,7 @@ def entry(callback_id: str) -> Entry:
     """The function of NumPy arrays that runs the program, and its signature.
 
     Raises:
-        CallbackError: the id holds no program, or JAX has no CPU backend.
+        CallbackError: the id does not contain a program, or JAX has no CPU backend.
     """
     import jax.export
 
@@ -78,7 +78,7 @@ def entry(callback_id: str) -> Entry:
 
 
 def _content(callback_id: str) -> bytes:
-    """Its digest finds damage: jaxlib ends the process that reads some damaged bytecode."""
+    """The program in an id. Its digest detects damage: jaxlib crashes on some damaged bytecode."""
     digest, _, text = callback_id.removeprefix(_PREFIX).partition(" ")
     try:
         content = base64.b64decode(text, validate=True)

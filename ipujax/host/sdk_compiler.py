@@ -1,7 +1,7 @@
 """Libraries of custom ops in a build against a Poplar SDK: compiled with that SDK's headers.
 
-The IPU Model's own build compiles them in C++, as it compiles codelets; an SDK has no public name
-for it.
+The IPU Model's own build compiles them in C++, as it compiles codelets; an SDK has no public
+function for that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def include_folder() -> Path:
 
 
 def compile_library(source: str, flags: str) -> CustomOpLibrary:
-    """Compiles with the host's compiler ($CXX, or c++), and loads.
+    """Compiles a library with the host's compiler ($CXX, or c++), and loads it.
 
     Raises:
         ConfigError: the source does not compile, or there is no compiler or no temporary folder.

@@ -1,8 +1,8 @@
-"""Every use of jax's and jaxlib's private parts, by theme: no other package of ipujax has any.
+"""All uses of private parts of jax and jaxlib, by theme; no other package of ipujax has any.
 
 Each function is one dependence, with its reason. All were tested with the series in
 `versions.TESTED`; any other series is refused at load. Private modules are imported inside the
-functions, so that `check_versions` speaks before an import fails.
+functions, so that `check_versions` raises its error before an import fails.
 """
 
 from ipujax.jax_compat.call_primitives import abstract as abstract

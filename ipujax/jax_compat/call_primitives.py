@@ -1,4 +1,4 @@
-"""Primitives that call a function: what `jax.jit` inside `jax.jit` is to JAX, with a label."""
+"""Primitives that call a function, like `jax.jit` inside `jax.jit`, with a label."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Label(Protocol):
-    """What a call carries through all transformations; hashable."""
+    """The label that a call carries through all transformations; hashable."""
 
     def attributes(self) -> dict[str, str]:
-        """What the compiler is to know of the call: its `mhlo.frontend_attributes`."""
+        """What the compiler needs to know about the call: its `mhlo.frontend_attributes`."""
 
     def transposed(self) -> Label:
         """The label of the call's transpose."""
@@ -82,10 +82,10 @@ def call_with_label(
 
 
 def trace_call(fun: Callable[..., Any], operands: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-    """A function of arrays as a jaxpr, and what it captures, which are the jaxpr's first inputs.
+    """A function of arrays as a jaxpr, and the arrays it captures: the jaxpr's first inputs.
 
-    JAX's public `make_jaxpr` drops the mapped axes over which operands vary, and keeps what the
-    function captures as constants, which transformations of the call would not see.
+    JAX's public `make_jaxpr` drops the mapped axes over which operands vary, and keeps captured
+    arrays as constants, which transformations of the call would not see.
 
     Args:
         fun: takes the operands, returns a list of arrays.
@@ -96,7 +96,7 @@ def trace_call(fun: Callable[..., Any], operands: Sequence[Any]) -> tuple[Closed
 
 
 def trace_avals(fun: Callable[..., Any], avals: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-    """`trace_call` for operands of which only the abstract values are known."""
+    """`trace_call` for operands given by their abstract values."""
     from jax._src.interpreters import partial_eval as pe
 
     traced = traced_again(fun, avals)
@@ -195,7 +195,7 @@ def varying_over(value: Any, axes: Iterable[Any]) -> Any:
 def varying_like(tree: Any, *others: Any) -> Any:
     """The arrays of a pytree, as ones that may differ wherever those of other pytrees may.
 
-    The state that a loop begins with must vary over the same mapped axes as what it becomes.
+    A loop's initial state must vary over the same mapped axes as its later states.
     """
     axes = frozenset[Any]().union(*map(varying_axes, jax.tree.leaves(others)))
     return jax.tree.map(lambda x: varying_over(x, axes), tree) if axes else tree
@@ -289,7 +289,7 @@ def _linearize(
 def _with_forwarded(
     results: Sequence[Any], forwarded: Sequence[int | None], inputs: Sequence[Any]
 ) -> list[Any]:
-    """Residuals, those among them included that are inputs of the call."""
+    """All residuals, including those that are inputs of the call."""
     rest = iter(results)
     return [next(rest) if index is None else inputs[index] for index in forwarded]
 

@@ -1,4 +1,4 @@
-"""Python callbacks, lowered to custom calls of the plugin's."""
+"""Python callbacks, lowered to custom calls of the plugin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logger_of("plugin")
 CALLBACK_TARGET = "ipu_python_callback"
 #: On a callback that each device calls with its own block of the operands.
 PARTITIONED = "ipu.partitioned"
-#: Takes handles of callbacks too, for lowerings whose result JAX does not keep.
+#: Collects handles of callbacks, for lowerings whose result JAX does not keep.
 collected: ContextVar[deque[Any]] = ContextVar("collected", default=deque(maxlen=0))  # noqa: B039
 
 
@@ -31,8 +31,8 @@ def allow_callbacks() -> None:
     """Lowers every kind of Python callback to a custom call that carries the callback's id.
 
     `pure_callback`, `io_callback` and checkify use `emit_python_callback`, which refuses unknown
-    platforms, and so do lowering rules of others, by its public name in `jax.interpreters.mlir`.
-    `debug.print` and `debug.callback` have lowering rules for named platforms only, and that of
+    platforms. Other packages' lowering rules use it by its public name in `jax.interpreters.mlir`.
+    `debug.print` and `debug.callback` only have lowering rules for named platforms, and that of
     `buffer_callback` refuses others by name.
     """
     from jax._src import buffer_callback, callback, debugging
@@ -95,7 +95,7 @@ def forget_failed_effects() -> None:
 def allow_effects_in_checkpoints() -> None:
     """Lets `jax.checkpoint` contain `io_callback`, which JAX refuses there.
 
-    Its rule keeps the results of everything with effects, so a callback is made once.
+    Its rule keeps the results of all equations with effects, so a callback runs once.
     """
     from jax._src import callback, effects
 
@@ -163,9 +163,9 @@ def _lower_buffer_callback(
 
 
 def io_effects() -> frozenset[Any]:
-    """The effect of an `io_callback` without order: what has it is not left out.
+    """The effect of an unordered `io_callback`: equations that have it are not dropped.
 
-    `jax.checkpoint` may contain what has it.
+    `jax.checkpoint` may contain such equations.
     """
     from jax._src import callback
 
@@ -209,7 +209,7 @@ def _emit_callback(
             "[callback] needs a partitioned callback that returns nothing; got results. "
             "Leave out partitioned=True."
         )
-    # Keys of random numbers reach callbacks as what they are made of, integers.
+    # Random keys reach callbacks as the integers that they are made of.
     operand_avals = [core.physical_aval(aval) for aval in operand_avals]
 
     canonical = _canonical(function)

@@ -1,4 +1,4 @@
-"""What JAX does around a compilation by the plugin."""
+"""Changes to what JAX does around a compilation by the plugin."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def outlive_interrupted_compiles() -> None:
     """
     from jax._src import compiler, traceback_util
 
-    traceback_util.register_exclusion(__file__)  # its frame would stand below each compile error
+    traceback_util.register_exclusion(__file__)  # its frame would appear below each compile error
     compile_and_load = compiler.backend_compile_and_load
 
     @functools.wraps(compile_and_load)
@@ -60,7 +60,7 @@ def outlive_interrupted_compiles() -> None:
 
 
 def estimate_costs_by_compiling() -> None:
-    """Makes `lowered.cost_analysis()` return the compiled program's costs; JAX has XLA's only.
+    """Makes `lowered.cost_analysis()` return the compiled program's costs; JAX only has XLA's.
 
     The executable is kept, so a later `compile()` takes no time.
     """

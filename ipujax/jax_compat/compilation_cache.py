@@ -17,7 +17,7 @@ def allow_persistent_cache(options_key: Callable[[], str]) -> None:
     """Adds the platform to those that use JAX's compilation cache.
 
     Args:
-        options_key: returns text that differs wherever compiled programs would.
+        options_key: returns text that differs whenever compiled programs would.
     """
     from jax._src import cache_key, compilation_cache
 

@@ -1,6 +1,6 @@
-"""Functions of complex numbers that jaxlib would write out with an early overflow or cancellation.
+"""Complex functions that jaxlib would expand with premature overflow or cancellation.
 
-The composites' names say which op of StableHLO the compiler reads in their place.
+A composite's name says which StableHLO op the compiler reads in its place.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from jax.interpreters import mlir
 
 from ipujax.jax_compat.platform import PLATFORM
 
-#: Before the name of an op of StableHLO: a composite of one complex operand that stands for it.
+#: Prefix of a StableHLO op's name, for a composite of one complex operand that stands for the op.
 COMPLEX_PREFIX = "ipu.complex."
 
 
 def lower_complex_functions() -> None:
-    """Keeps some functions as ops and scales integer powers, for complex numbers alone."""
+    """Keeps some functions as ops and scales integer powers, only for complex numbers."""
     from jax._src.interpreters import mlir as private_mlir
     from jax._src.lax import lax as private_lax
 
@@ -64,7 +64,7 @@ def _kept(name: str, written_out: Callable[..., Any]) -> Callable[..., Any]:
     )
 
     def lower(ctx: Any, x: Any, *, accuracy: Any) -> Any:
-        # For several platforms at once JAX's composites lack the argument that says which it is.
+        # For several platforms at once JAX's composites lack the argument for the platform.
         kept = _is_complex(ctx) and len(ctx.module_context.platforms) == 1
         return composite(ctx, x) if kept else written_out(ctx, x, accuracy=accuracy)
 
@@ -74,7 +74,7 @@ def _kept(name: str, written_out: Callable[..., Any]) -> Callable[..., Any]:
 def _mended(
     name: str, written_out: Callable[..., Any], near_pole: Callable[[Any, Any], Any]
 ) -> Callable[..., Any]:
-    """Lowers with another formula where jaxlib's squares a distance that is too small for that."""
+    """Lowers with another formula where jaxlib's squares a distance that is too small."""
     primitive = Primitive(f"{name}_written_out")
     primitive.def_abstract_eval(lambda x, **how: x)
     mlir.register_lowering(primitive, lambda ctx, x, **how: written_out(ctx, x, **how))
@@ -117,7 +117,7 @@ def _log1p_near_pole(z: Any, written_out: Any) -> Any:
 
 
 def _power(z: Any, y: int) -> Any:
-    """By repeated squares, each with a power of two beside it so that no step leaves the range."""
+    """By repeated squaring, with a separate power of two so that no step leaves the range."""
     if y == 2:
         return lax.square(z)
     base, exponent = _normalised(z, 0)
@@ -139,7 +139,7 @@ def _power(z: Any, y: int) -> Any:
 
 
 def _normalised(z: Any, exponent: Any) -> tuple[Any, Any]:
-    """The number with its larger part in [0.5, 1), and its exponent of two beside `exponent`."""
+    """z scaled by a power of two so that its larger part is in [0.5, 1), and the new exponent."""
     _, own = jnp.frexp(jnp.maximum(jnp.abs(z.real), jnp.abs(z.imag)))
     return _shifted(z, -own), exponent + own
 

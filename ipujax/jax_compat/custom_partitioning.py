@@ -30,10 +30,10 @@ def partition_custom(
 
     Args:
         key: the backend_config of the custom call that JAX makes.
-        operands, results: what they are, and how they would be sharded.
+        operands, results: their shapes and dtypes, and how they would be sharded.
     Returns:
         the program of one device as MLIR bytecode, whose main function takes blocks of the operands
-        and returns blocks of the results, and how they have to be sharded.
+        and returns blocks of the results; and the shardings that both must have.
     Raises:
         CallbackError: the function is another process's, or fails.
     """

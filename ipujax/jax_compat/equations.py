@@ -1,4 +1,4 @@
-"""Jaxprs equation by equation: what they are marked with, and how they are evaluated in parts."""
+"""Reads and evaluates jaxprs equation by equation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jax.extend.core import ClosedJaxpr, Literal
 from ipujax.annotations.frames import Frame
 from ipujax.jax_compat.call_primitives import traced_again
 
-#: Calls whose equations may as well stand in the caller.
+#: Calls whose equations may be inlined in the caller.
 _CALLS = frozenset({"jit", "closed_call", "core_call"})
 
 Environment = MutableMapping[Any, Any]
 
 
 def metadata_of(eqn: Any) -> Mapping[str, str]:
-    """What `jax.experimental.xla_metadata.set_xla_metadata` set where the equation was traced."""
+    """The metadata that `jax.experimental.xla_metadata.set_xla_metadata` gave the equation."""
     return eqn.ctx.xla_metadata or {}
 
 
@@ -36,7 +36,7 @@ def name_of(eqn: Any) -> str:
 
 
 def line_of(eqn: Any) -> str:
-    """The user's line, as "train.py:31"; empty where unknown."""
+    """The user's line, as "train.py:31"; empty if unknown."""
     from jax._src import source_info_util
 
     frame = source_info_util.user_frame(eqn.source_info.traceback)
@@ -44,7 +44,7 @@ def line_of(eqn: Any) -> str:
 
 
 def short_locations() -> AbstractContextManager[None]:
-    """Programs lowered inside name the user's innermost line only, not who called it."""
+    """Programs lowered inside name only the user's innermost line, not its callers."""
     from jax._src import config
 
     limit: AbstractContextManager[None] = config.traceback_in_locations_limit(1)
@@ -52,7 +52,7 @@ def short_locations() -> AbstractContextManager[None]:
 
 
 def long_locations() -> AbstractContextManager[None]:
-    """Programs lowered inside name all lines that called each other, not the innermost ten."""
+    """Programs lowered inside name all lines of the call stack, not just the innermost ten."""
     from jax._src import config
 
     limit: AbstractContextManager[None] = config.traceback_in_locations_limit(100)
@@ -77,7 +77,7 @@ def frames_of(eqn: Any) -> list[Frame]:
 
 
 def line_of_error(error: BaseException) -> str:
-    """The user's innermost line in an error's traceback; empty where there is none."""
+    """The user's innermost line in an error's traceback; empty if there is none."""
     from jax._src import source_info_util
 
     lines = [
@@ -114,7 +114,7 @@ def holds(eqn: Any, predicate: Callable[[Any], bool]) -> bool:
 
 
 def inlined(jaxpr: ClosedJaxpr, is_open: Callable[[Any], bool]) -> ClosedJaxpr:
-    """The jaxpr with the equations of those called functions for which `is_open(equation)`."""
+    """The jaxpr with called functions inlined if `is_open(equation)`."""
 
     def is_inlined(eqn: Any) -> bool:
         return eqn.primitive.name in _CALLS and is_open(eqn)

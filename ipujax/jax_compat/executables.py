@@ -12,9 +12,9 @@ from ipujax.types import BY_NAME
 
 
 def kept_arguments(lowered: Any) -> list[int]:
-    """Which of its flat arguments a lowered program has: JAX drops those without a use.
+    """The flat arguments that a lowered program keeps: JAX drops those without a use.
 
-    Public functions do not say.
+    No public function returns them.
     """
     return sorted(lowered._lowering.compile_args["kept_var_idx"])
 
@@ -28,7 +28,7 @@ def needs_this_process(lowered: Any) -> str:
 
 
 def num_devices(lowered: Any) -> int:
-    """Over how many devices a lowered program runs."""
+    """The number of devices that a lowered program runs on."""
     return int(lowered._lowering.compile_args["num_devices"])
 
 
@@ -48,7 +48,7 @@ def load_executable(
     from jaxlib import _jax
 
     head = _metadata(name, outputs)
-    # The devices by way of the options: the plugin gets no other word of them.
+    # The options pass the devices: the plugin does not get them in any other way.
     options = _jax.CompileOptions.ParseFromString(write_compile_options({}, len(devices)))
     ids = np.array([[device.id for device in devices]], np.int32)
     options.device_assignment = _jax.DeviceAssignment.create(ids)

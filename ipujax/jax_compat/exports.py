@@ -1,4 +1,4 @@
-"""How an exported program lies over several devices."""
+"""How an exported program is laid out over several devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipujax.jax_compat.platform import PLATFORM
 
 
 def module_of_exported(exported: jax.export.Exported) -> Any:
-    """The program's module for IPUs, which takes the function's kept arguments and tokens only.
+    """The program's module for IPUs, which only takes the function's kept arguments and tokens.
 
     A program for several platforms takes the number of its platform first and chooses by it: here
     that number is known, and the choices are made.
@@ -57,7 +57,7 @@ def mesh_of_exported(
 ) -> AbstractMesh | Mesh:
     """The mesh over which a program was exported; over these devices, or over none.
 
-    Public functions take this mesh and do not give it.
+    Public functions take this mesh and do not return it.
     """
     abstract = _named_mesh(exported) or _written_mesh(exported)
     if abstract is None:
@@ -72,7 +72,7 @@ def mesh_over(abstract: AbstractMesh, devices: Sequence[Any]) -> Mesh:
 
 
 def in_shardings_of(exported: jax.export.Exported, mesh: AbstractMesh | Mesh) -> list[Sharding]:
-    """Of each argument; each device has all of what the program says nothing of."""
+    """The sharding of each argument; replicated if the program gives none."""
     found = exported.in_shardings_jax(mesh)
     return [NamedSharding(mesh, PartitionSpec()) if each is None else each for each in found]
 
@@ -80,7 +80,7 @@ def in_shardings_of(exported: jax.export.Exported, mesh: AbstractMesh | Mesh) ->
 def out_shardings_of(
     exported: jax.export.Exported, mesh: AbstractMesh | Mesh
 ) -> list[Sharding | None]:
-    """Of each result; None where the program says nothing."""
+    """The sharding of each result; None if the program gives none."""
     return list(exported.out_shardings_jax(mesh))
 
 
@@ -93,7 +93,7 @@ def with_automatic_axes(sharding: Any) -> Any:
 
 
 def abstract_mesh(attribute: Any) -> AbstractMesh:
-    """Of Shardy's mesh."""
+    """JAX's abstract mesh for Shardy's mesh."""
     from jaxlib.mlir.dialects import sdy
 
     axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(attribute).axes]
@@ -101,7 +101,7 @@ def abstract_mesh(attribute: Any) -> AbstractMesh:
 
 
 def _named_mesh(exported: jax.export.Exported) -> AbstractMesh | None:
-    """Of the arguments' and results' shardings, without the kind of device they were made for."""
+    """The mesh of arguments' and results' shardings, without the kind of its devices."""
     named = [*exported._in_named_shardings, *exported._out_named_shardings]
     for mesh in (each.mesh for each in named if each is not None):
         if mesh.size == exported.nr_devices:
@@ -110,7 +110,7 @@ def _named_mesh(exported: jax.export.Exported) -> AbstractMesh | None:
 
 
 def _written_mesh(exported: jax.export.Exported) -> AbstractMesh | None:
-    """Of shardings inside of the program."""
+    """The mesh of shardings inside the program."""
     module = deserialize_artifact(exported.mlir_module_serialized)
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":

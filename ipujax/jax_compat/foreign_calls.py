@@ -9,8 +9,8 @@ _PLATFORMS = {"Host": "cpu", "CUDA": "cuda", "ROCM": "rocm"}
 def platforms_of_target(target: str) -> list[str]:
     """The platforms for which `jax.ffi.register_ffi_target` was called with this name.
 
-    Those of the CPU are known to jaxlib alone; it keeps those of platforms that have no such calls,
-    as this one, in a list.
+    Only jaxlib's library knows the CPU's targets; jaxlib keeps targets of platforms that have no
+    such calls, like this one, in a list.
     """
     from jaxlib import xla_client
 

@@ -1,4 +1,4 @@
-"""Runs each primitive that is bound in a `with` statement another way."""
+"""Runs each primitive that is bound in a `with` statement in another way."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Run = Callable[[Callable[..., list[Any]], Sequence[Any]], list[Any]]
 
 @contextmanager
 def interpreting(run: Run) -> Iterator[None]:
-    """Primitives that are bound inside are given to `run`, whose own are bound as outside.
+    """Passes primitives that are bound inside to `run`; those that `run` binds run as outside.
 
-    JAX has public transformations of functions alone, not of a block of code; its own are traces,
-    which are told of each primitive.
+    JAX's public transformations are only for functions, not for a block of code; its own are
+    traces, which get each primitive.
     """
     from jax._src import core
 

@@ -46,7 +46,7 @@ def lower_linalg_as_on_cpu() -> None:
 
 
 def _triangular_solve(ctx: Any, a: Any, b: Any, **flags: Any) -> Any:
-    """JAX's rule for all platforms takes no numbers for its flags, as its rule for the CPU does."""
+    """Makes flags bools: unlike JAX's rule for the CPU, the one for all platforms needs them."""
     from jax._src.lax import linalg
 
     given = {name: bool(flag) for name, flag in flags.items()}
@@ -110,7 +110,7 @@ def _ragged_all_to_all(
 
 
 def lower_checks() -> None:
-    """Lowers `checkify.check` outside `checkify.checkify` as for the CPU: JAX refuses it clearly.
+    """Lowers `checkify.check` outside `checkify.checkify` as for the CPU: JAX's error is clear.
 
     Checks for debugging are left out there, as they are on all platforms.
     """
@@ -131,14 +131,14 @@ def keep_erfc() -> None:
     composite = mlir.lower_fun(lax.composite(written_out.bind, "chlo.erfc"), multiple_results=False)
 
     def lower(ctx: Any, x: Any) -> Any:
-        # For several platforms at once JAX's composites lack the argument that says which it is.
+        # For several platforms at once JAX's composites lack the argument for the platform.
         return (composite if len(ctx.module_context.platforms) == 1 else rule)(ctx, x)
 
     mlir.register_lowering(special.erfc_p, lower, platform=PLATFORM)
 
 
 def lower_narrow_special_functions() -> None:
-    """Lowers erf and its like of 8- and 4-bit floats in float32: artifacts have none of these."""
+    """Lowers erf and similar functions of 8- and 4-bit floats in float32: artifacts lack these."""
     from jax._src.interpreters import mlir as private_mlir
     from jax._src.lax import special
 

@@ -1,4 +1,4 @@
-"""Mapped axes: their names, what varies over them, and `vmap` of collectives over them."""
+"""Mapped axes: their names, the values that vary over them, and `vmap` of their collectives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mapped_axes() -> dict[Any, int]:
 def varying_axes(value: Any) -> frozenset[Any]:
     """The mapped axes over which a value may differ, as `shard_map(check_vma=True)` tracks them.
 
-    Empty where they are not tracked. The attribute was renamed in each of JAX's last series.
+    Empty if they are not tracked. The attribute was renamed in each of JAX's last series.
 
     Args:
         value: an array, an abstract value, or a result of `jax.eval_shape`.
@@ -34,10 +34,10 @@ def varying_axes(value: Any) -> frozenset[Any]:
 
 
 def num_sums(jaxpr: Any) -> int:
-    """How many equations sum over mapped axes what is equal on all of them afterwards.
+    """The number of equations that sum over mapped axes, with equal results on all of them.
 
-    Such are `jax.lax.psum` in `shard_map(check_vma=True)`, and derivatives by values that do not
-    vary. That primitive is private.
+    Examples are `jax.lax.psum` in `shard_map(check_vma=True)`, and derivatives by values that do
+    not vary. Their primitive is private.
     """
     from jax._src import core
     from jax._src.lax import parallel

@@ -82,10 +82,10 @@ def deserialize_artifact(code: bytes, context: Any = None) -> Any:
 
 
 def num_devices_of(code: bytes) -> int:
-    """Over how many devices a StableHLO portable artifact says that it runs; 1 if it says nothing.
+    """The number of devices that a StableHLO portable artifact runs on; 1 if it gives none.
 
     Raises:
-        ValueError: what it says is no number from 1.
+        ValueError: it gives a number below 1.
     """
     from jaxlib.mlir import ir
 
@@ -119,7 +119,7 @@ def is_undecodable(error: Exception) -> bool:
 def refine_shapes(module: Any) -> None:
     """Infers, in place, the shapes that follow from the arguments' shapes and from constants.
 
-    The passes stop with an error where a shape depends on run-time values. The module then stays
+    The passes stop with an error if a shape depends on run-time values. The module then stays
     partly refined, and its reader reports the op that is left.
     """
     from jaxlib.mlir import ir
@@ -133,7 +133,7 @@ def refine_shapes(module: Any) -> None:
 def run_passes(module: Any, passes: Sequence[str]) -> None:
     """Runs MLIR passes of StableHLO and Shardy on a module, in place.
 
-    A pass at the wrong nesting level ends the process: pass only names that a test covers.
+    A pass at the wrong nesting level aborts the process: pass only names that a test covers.
     """
     from jaxlib.mlir import passmanager
     from jaxlib.mlir.dialects import stablehlo

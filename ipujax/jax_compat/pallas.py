@@ -14,7 +14,7 @@ from ipujax.jax_compat.platform import PLATFORM
 def lower_pallas_interpreted() -> None:
     """Lowers `pl.pallas_call`, `pl.kernel` and `pl.core_map` as for the CPU: interpreted.
 
-    JAX's rule of the last two refuses platforms by name.
+    JAX's rule for the last two refuses platforms by name.
     """
     from jax._src.pallas import mpmd, pallas_call
 

@@ -16,9 +16,9 @@ def register_platform(
     """Registers the plugin's library as the platform "ipu", with priority over CPUs and GPUs.
 
     Args:
-        options: those of a client.
-        described: those of a machine of `jax.experimental.topologies.get_topology_desc`, from its
-            name and keyword arguments.
+        options: returns the options of a client.
+        described: returns those of a machine of `jax.experimental.topologies.get_topology_desc`,
+            from its name and keyword arguments.
     """
     from jax._src import xla_bridge
     from jaxlib import xla_client
@@ -40,7 +40,7 @@ def register_platform(
 def outlive_views(keep_client: Callable[[Any], None], retire_clients: Callable[[], None]) -> None:
     """Keeps the platform's clients while NumPy views their arrays.
 
-    A view of jaxlib's reads its client when it ends, also after JAX has cleared its backends, as it
+    A jaxlib view reads its client when it is freed, even after JAX has cleared its backends, as it
     does when Python exits. On JAX's own CPU backend it does not.
     """
     from jax._src import xla_bridge
@@ -62,7 +62,7 @@ def outlive_views(keep_client: Callable[[Any], None], retire_clients: Callable[[
 
 
 def register_refusal(error: Exception) -> None:
-    """Makes JAX raise `error` where it would create the platform's client."""
+    """Makes JAX raise `error` instead of creating the platform's client."""
     from jax._src import xla_bridge
 
     def refuse() -> Any:

@@ -1,4 +1,4 @@
-"""Calls of ports: functions of the host that are no Python, such as a feed's next batch."""
+"""Calls of ports: host functions that are not Python, such as a feed's next batch."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ipujax.jax_compat.platform import PLATFORM
 
 @dataclass(frozen=True, eq=False)
 class Port:
-    """What a program calls by an id; programs keep it alive."""
+    """A host function that a program calls by an id; programs keep it alive."""
 
     id: str
     results: tuple[tuple[tuple[int, ...], np.dtype], ...]  #: shapes and dtypes
     elsewhere: Callable[..., Sequence[np.ndarray]]  #: the same call on other platforms
-    owner: Any = None  #: what lives as long as programs that have the port
+    owner: Any = None  #: an object that lives as long as programs that have the port
 
 
 def call_port(port: Port, *operands: jax.Array) -> list[jax.Array]:
-    """Calls it where the program runs, once, at its place; results vary as the operands do."""
+    """Calls the port once, at this point of the program; results vary as the operands do."""
     return _primitive().bind(*operands, port=port)
 
 
@@ -46,7 +46,7 @@ def _primitive() -> Primitive:
     primitive.multiple_results = True
 
     def abstract(*avals: Any, port: Port) -> tuple[Any, Any]:
-        # An effect keeps calls whose results nothing uses; their order follows from operands.
+        # An effect keeps calls whose results are unused; operands determine their order.
         results = [
             abstract_result(partial(_like, shape=shape, dtype=dtype), avals[0])[0]
             for shape, dtype in port.results
@@ -62,7 +62,7 @@ def _primitive() -> Primitive:
 
 
 def _jvp(primitive: Primitive, primals: Any, _: Any, *, port: Port) -> Any:
-    """What the host gives is constant."""
+    """Values from the host are constants."""
     results = primitive.bind(*primals, port=port)
     return results, [ad.Zero(jax.typeof(y).to_tangent_aval()) for y in results]
 

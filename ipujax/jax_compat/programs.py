@@ -58,7 +58,7 @@ def load_program(
 def evaluate_module(module: Any, arrays: Sequence[np.ndarray]) -> list[Any]:
     """Runs a module on jaxlib's copy of StableHLO's reference interpreter; returns attributes.
 
-    Some programs make the interpreter end the process: call it in a child process.
+    Some programs make the interpreter abort the process: call it in a child process.
     """
     from jax._src.interpreters import mlir as private_mlir
     from jaxlib.mlir import ir
@@ -82,8 +82,8 @@ def exported_like(
     results: Sequence[Any],
     platforms: tuple[str, ...] = (),
 ) -> jax.export.Exported:
-    """A portable artifact as an exported function of arrays, for these platforms, or for that for
-    which `module_of_exported` takes another one.
+    """A portable artifact as an exported function of arrays, for these platforms, or by default
+    for the platform for which `module_of_exported` takes `exported`.
 
     JAX's public functions export only what JAX traced itself.
     """

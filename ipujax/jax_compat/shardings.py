@@ -94,9 +94,9 @@ def is_unreduced(serialised: bytes) -> bool:
 def _as_iota(devices: np.ndarray) -> tuple[list[int], list[int]] | None:
     """Dimensions and an order of them: `arange(n).reshape(dims).transpose(order)` is `devices`.
 
-    XLA names devices so wherever it can; JAX does not take the list of them for the same.
+    XLA names devices in this way if it can; JAX does not treat a list of them as equal.
     Returns:
-        None where there are none.
+        None if there are none.
     """
     found: list[tuple[int, int]] = []  # (stride, size) of each dimension, the minor one first
     done = 1
@@ -120,7 +120,7 @@ def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int,
     """How an array of that rank lies on devices, from `sharding_bytes`.
 
     Returns:
-        the number of blocks along each dimension, none where each device has all of it; and the
+        the number of blocks along each dimension, none if each device has all of it; and the
         block, in row-major order, of each device.
     """
     sharding = hlo_sharding(serialised)
@@ -134,7 +134,7 @@ def blocks_of(serialised: bytes, rank: int) -> tuple[tuple[int, ...], tuple[int,
 
 
 def block_bytes(counts: Sequence[int], blocks: Sequence[int]) -> bytes:
-    """The `sharding_bytes` of which `blocks_of` gives these."""
+    """The `sharding_bytes` for which `blocks_of` gives these."""
     if not counts:
         return sharding_bytes(None, False)
     devices = np.argsort(np.asarray(blocks), kind="stable")

@@ -65,7 +65,7 @@ def _register(module: Any) -> None:
 
 
 def _solve_dense(data: Any, indices: Any, indptr: Any, b: Any, **_: Any) -> Any:
-    """By LU with pivoting. Entries after the end of the last row count for nothing."""
+    """Solves by LU with pivoting. Entries after the end of the last row are ignored."""
     order = jnp.arange(data.size, dtype=indptr.dtype)
     rows = jnp.searchsorted(indptr, order, side="right", method="compare_all") - 1
     dense = jnp.zeros((b.size, b.size), data.dtype).at[rows, indices].add(data, mode="drop")

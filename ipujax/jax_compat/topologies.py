@@ -10,9 +10,9 @@ from ipujax.jax_compat.platform import PLATFORM
 
 
 def compile_for_topologies() -> None:
-    """Compiles for a described machine without a client of this process's own.
+    """Compiles for a described machine without a client in this process.
 
-    JAX would make a client to compile with, which attaches to IPUs. It hands that client's devices
+    JAX would make a client to compile with, which attaches to IPUs. It passes that client's devices
     to the call, which a described machine does not have, and callbacks to a function that takes
     none.
     """

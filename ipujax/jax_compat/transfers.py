@@ -38,8 +38,8 @@ def lower_device_put() -> None:
 def put_arrays(arrays: Sequence[np.ndarray], shardings: Sequence[Any]) -> list[jax.Array]:
     """`jax.device_put` of NumPy arrays, as they are.
 
-    On one device's default memory an array takes it a hundredth of a millisecond instead of a
-    tenth, and a model has hundreds.
+    In one device's default memory an array takes 0.01 ms instead of 0.1 ms, and a model has
+    hundreds of them.
     """
     from jax._src.core import ShapedArray
     from jaxlib import _jax
@@ -58,8 +58,8 @@ def put_arrays(arrays: Sequence[np.ndarray], shardings: Sequence[Any]) -> list[j
 def lower_to_memory(ctx: Any, x: Any, *, kind: str) -> list[Any]:
     """The custom call by which JAX asks for a memory, whatever the value's type says.
 
-    Other platforms get the value as it is. A rule of the platform's own would have to be registered
-    when it is known, and JAX may load it after the program is traced.
+    Other platforms get the value as it is. A rule for the platform alone could only be registered
+    when JAX knows the platform, and JAX may load it after the program is traced.
     """
     from jax._src.interpreters import mlir as private_mlir
 
@@ -86,7 +86,7 @@ def allow_dlpack() -> None:
     def capsule(
         x: Any, stream: Any, src_device: Any = None, device: Any = None, copy: bool | None = None
     ) -> Any:
-        x._check_if_deleted()  # jaxlib reads what is no longer there
+        x._check_if_deleted()  # jaxlib would read freed memory
         if x.platform() != PLATFORM or (device is not None and device.platform != "cpu"):
             return to_dlpack(x, stream, src_device, device, copy)
         same = _on_cpu_backend(x)

@@ -1,4 +1,4 @@
-"""Which jax and jaxlib the rest of the package was tested with."""
+"""The versions of jax and jaxlib that the package was tested with."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def watch_calls(watcher: Callable[[], Callable[[WatchedCall], None] | None]) -> 
 
 
 def _host_copy(value: Any) -> Any:
-    """A NumPy copy of a value as programs see it; the value itself where this is impossible."""
+    """A NumPy copy of a value as programs see it; the value itself if this is impossible."""
     dtype = getattr(value, "dtype", None)
     if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.extended):
         value = jax.random.key_data(value)

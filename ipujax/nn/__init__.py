@@ -1,4 +1,4 @@
-"""Neural-network functions of popnn: each is one file, with its derivative."""
+"""Neural-network functions of popnn, each in one file with its derivative."""
 
 from ipujax.host.module_help import with_names as _with_names
 from ipujax.nn.activations import elu as elu

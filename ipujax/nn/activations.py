@@ -15,15 +15,15 @@ from ipujax.ops.definition import Op
 
 
 def gelu(x: Any, *, approximate: bool = True) -> jax.Array:
-    """x times the normal distribution's cumulative probability of x.
+    """x times the cumulative distribution function of the normal distribution at x.
 
-    The compiler makes popnn's GELU of it, and of its gradient.
+    The compiler lowers it and its gradient to popnn's GELU.
 
     Args:
         x: of a float dtype, any shape.
-        approximate: with tanh, as popnn's GELU; False: with erf, as popnn's GELU_ERF.
+        approximate: use tanh, as popnn's GELU does; False: use erf, as popnn's GELU_ERF does.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is not of a float dtype.
 
     Source: `popnn/NonLinearity.hpp` of PopLibs; `nn_ops.gelu` of Graphcore's TensorFlow.
 
@@ -36,12 +36,12 @@ def gelu(x: Any, *, approximate: bool = True) -> jax.Array:
 
 
 def hard_sigmoid(x: Any) -> jax.Array:
-    """clip(0.2 x + 0.5, 0, 1); its gradient is 0.2 where that is inside, else 0.
+    """clip(0.2 x + 0.5, 0, 1); its gradient is 0.2 where nothing is clipped, else 0.
 
     Args:
         x: of a float dtype, any shape.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is not of a float dtype.
 
     Source: `popnn/NonLinearity.hpp` of PopLibs; `nn_ops.hard_sigmoid` of Graphcore's TensorFlow.
 
@@ -60,7 +60,7 @@ def swish(x: Any) -> jax.Array:
     Args:
         x: of a float dtype, any shape.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is not of a float dtype.
 
     Source: `popnn/NonLinearity.hpp` of PopLibs.
 
@@ -77,7 +77,7 @@ def relu(x: Any) -> jax.Array:
     Args:
         x: of a float dtype, any shape.
     Raises:
-        ConfigError: x is of another dtype.
+        ConfigError: x is not of a float dtype.
 
     Source: `popnn/NonLinearity.hpp` of PopLibs.
 
@@ -95,7 +95,7 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> jax.Array:
         x: of a float dtype, any shape.
         alpha: the slope of the negative side, a finite number.
     Raises:
-        ConfigError: x is of another dtype, or alpha is not finite.
+        ConfigError: x is not of a float dtype, or alpha is not finite.
 
     Source: LeakyRelu of ONNX, which PopART computes.
 
@@ -112,9 +112,9 @@ def elu(x: Any, alpha: Any = 1.0) -> jax.Array:
 
     Args:
         x: of a float dtype, any shape.
-        alpha: less the limit on the negative side, a finite number.
+        alpha: a finite number; the function tends to -alpha on the negative side.
     Raises:
-        ConfigError: x is of another dtype, or alpha is not finite.
+        ConfigError: x is not of a float dtype, or alpha is not finite.
 
     Source: Elu of ONNX, which PopART computes.
 

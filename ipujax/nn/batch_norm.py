@@ -40,7 +40,7 @@ class BatchNormState(NamedTuple):
 
 
 def _along(vector: jax.Array, x: jax.Array, axis: int) -> jax.Array:
-    """[C] beside x."""
+    """[C] reshaped to broadcast with x."""
     return vector.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
 
 
@@ -58,7 +58,7 @@ def _plain(x: jax.Array, *vectors: jax.Array, axis: int, scaled: bool, shifted: 
 def _vjp(
     operands: Any, _: Any, cotangents: Any, *, axis: int, scaled: bool, shifted: bool
 ) -> list[jax.Array]:
-    """From two sums over the batch: that of products serves gamma and the deviation."""
+    """Needs two sums over the batch: gamma and the deviation share the one of products."""
     x, mean, inverse, *affine = operands
     dy = wide(cotangents[0])
     centred = wide(x) - wide(_along(mean.astype(x.dtype), x, axis))
@@ -70,7 +70,7 @@ def _vjp(
     return [g.astype(operand.dtype) for g, operand in zip(made, operands, strict=True)]
 
 
-#: x, and [C] of means, of 1 / deviation, of gamma if `scaled` and of beta if `shifted`.
+#: Operands: x and, each [C], means, 1 / deviation, gamma if `scaled`, beta if `shifted`.
 NORMALISE = Op("batch_normalise", _plain, vjp=_vjp, fused=True)
 
 
@@ -78,10 +78,10 @@ def batch_norm_init(channels: int) -> BatchNormState:
     """The state before the first step: means of 0, variances of 1.
 
     Args:
-        channels: their number, C.
+        channels: the number of channels, C.
 
     Raises:
-        ConfigError: channels is no number of at least 0.
+        ConfigError: channels is not an integer of at least 0.
 
     Source: initializers of `tf.keras.layers.BatchNormalization`.
 
@@ -109,8 +109,8 @@ def batch_norm(
 ) -> tuple[jax.Array, BatchNormState]:
     """Normalises each channel over the batch and the field: (x - mean) / deviation * gamma + beta.
 
-    Sums are in float32. In a program that jit shards along the batch the statistics are those of
-    the whole batch.
+    Sums are in float32. If jit shards the program along the batch, the statistics are still those
+    of the whole batch.
 
     Args:
         x: of a float dtype, with a dimension of C channels.
@@ -120,19 +120,20 @@ def batch_norm(
         training: use the batch's statistics and move the state towards them; False: use the state.
         channels_axis: the dimension of the channels.
         epsilon: added to the variance.
-        momentum: the new state is momentum * old + (1 - momentum) * the batch's statistics. The
-            variance that goes into it is the unbiased estimate, as in TensorFlow.
-        use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
-            square of the mean, which is faster, and loses digits where the mean is large; None: as
-            the option of that name.
-        replica_group_size: statistics are those of the batches of this many consecutive replicas of
-            `ipu.pmap`, `jax.pmap` or `shard_map`; 1: of each replica's own batch; None: of all;
-            "option": as the option `batch_norm_replica_group_size`, which is 1 unless it is set.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        momentum: the new state is momentum * old + (1 - momentum) * the batch's statistics. Its
+            variance is updated with the unbiased estimate, as in TensorFlow.
+        use_stable_statistics: True: compute the variance from x - mean; False: as the mean of
+            squares minus the square of the mean, which is faster but loses digits where the mean is
+            large; None: use the option of that name.
+        replica_group_size: compute statistics over the batches of this many consecutive replicas of
+            `ipu.pmap`, `jax.pmap` or `shard_map`; 1: over each replica's own batch; None: over all
+            batches; "option": use the option `batch_norm_replica_group_size`, which is 1 unless it
+            is set.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         an array of the shape and dtype of x, and the new state.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
         ReplicationError: no axis is mapped, or the group size does not divide its replicas.
 
     Source: `popnn::bn` of PopLibs, its `distributedBatchNormStatistics`; `norms` options of

@@ -20,20 +20,20 @@ MASKED_LABEL = 0xFFFFFFFF
 def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Array:
     """-log(softmax(logits)) at each row's label.
 
-    The gradient with respect to the logits is the softmax less the one-hot label, times
+    The gradient with respect to the logits is the softmax minus the one-hot label, times
     `loss_scale`, which is multiplied in before the result is rounded to the logits' dtype. The loss
     itself is not scaled.
 
     Args:
         logits: [..., classes] of a float dtype.
         labels: [...] of an integer dtype, 0 to classes - 1. Rows whose label is `MASKED_LABEL`, or
-            any other label that is out of range, have no loss and no gradient.
+            any other label out of range, have a loss and a gradient of 0.
         loss_scale: a number, or a float scalar.
     Returns:
         the losses [...], of the dtype of the logits.
     Raises:
-        ConfigError: shapes or dtypes are none of these, or the scale is not above 0, where that is
-            known before the program runs.
+        ConfigError: a shape or dtype is invalid, or the scale is known before the program runs and
+            is not above 0.
 
     Source: `popnn::calcLoss` of PopLibs with CROSS_ENTROPY_LOSS.
 
@@ -43,7 +43,7 @@ def cross_entropy(logits: Any, labels: Any, *, loss_scale: Any = 1.0) -> jax.Arr
         [0.127 0.693]
     """
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
-        labels = labels.clip(-1, LARGEST_INT32)  # those of 64 bits that are out of range stay so
+        labels = labels.clip(-1, LARGEST_INT32)  # 64-bit labels out of range stay so
     logits, labels = (
         array("nn.cross_entropy", name, given)
         for name, given in (("logits", logits), ("labels", labels))
@@ -63,7 +63,7 @@ def _primal(logits: jax.Array, labels: jax.Array, scale: jax.Array) -> jax.Array
 
 
 def _at_labels(values: jax.Array, labels: jax.Array) -> jax.Array:
-    """One value of each row, 0 where the label is none of its classes."""
+    """One value of each row, 0 where the label is not a class."""
     return jnp.sum(jnp.where(_one_hot(values, labels), values, 0), -1, dtype=values.dtype)
 
 

@@ -1,4 +1,4 @@
-"""ctc_beam_search_decoder: the most probable labels of a network with CTC loss, popnn's."""
+"""ctc_beam_search_decoder: the most probable labels of a network with CTC loss, as in popnn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CTCPaths(NamedTuple):
 
     losses: jax.Array  #: -log p, [batch, paths] of the data's dtype
     lengths: jax.Array  #: [batch, paths] int32
-    labels: jax.Array  #: [batch, paths, time] int32; behind its length a path has the blank
+    labels: jax.Array  #: [batch, paths, time] int32; the blank after a path's length
 
 
 def ctc_beam_search_decoder(
@@ -34,18 +34,18 @@ def ctc_beam_search_decoder(
     top_paths: int = 1,
     blank_index: int = -1,
 ) -> CTCPaths:
-    """The most probable label sequences by a prefix beam search.
+    """Finds the most probable label sequences by a prefix beam search.
 
-    After each step the `beam_width` most probable sequences remain, with all their alignments
-    summed. A sequence that does not exist, where beams are more than sequences, has an infinite
-    loss.
+    Each step keeps the `beam_width` most probable sequences; the probability of a sequence is the
+    sum over all its alignments. If there are more beams than sequences, the missing sequences have
+    an infinite loss.
 
     Args:
         logits: [time, batch, classes] of float32, float16 or bfloat16.
-        data_lengths: steps of each sequence, [batch] of integers; all by default.
-        beam_width: sequences that remain after a step, 1 or more.
-        top_paths: sequences returned, at most the beam width.
-        blank_index: the class that is no label; -1 is the last one.
+        data_lengths: number of steps of each sequence, integers [batch]; all steps by default.
+        beam_width: number of sequences kept after each step, 1 or more.
+        top_paths: number of sequences returned, at most the beam width.
+        blank_index: the blank's class; -1 is the last one.
 
     Returns:
         `CTCPaths`.
@@ -75,7 +75,7 @@ def ctc_beam_search_decoder_with_log_probs(
     top_paths: int = 1,
     blank_index: int = -1,
 ) -> CTCPaths:
-    """`ctc_beam_search_decoder` of log-probabilities.
+    """`ctc_beam_search_decoder` for log-probabilities.
 
     Args:
         log_probs: [time, batch, classes] of float32, float16 or bfloat16.
@@ -129,7 +129,7 @@ def _decode(
 class _Beams(NamedTuple):
     labels: Any  #: [W, T]
     length: Any  #: [W]
-    last: Any  #: [W], the blank where there is none
+    last: Any  #: [W], the blank for an empty sequence
     blank_ends: Any  #: [W], log-probability of alignments that end in a blank
     label_ends: Any  #: [W], and of those that end in the last label
 
@@ -143,7 +143,7 @@ def _step(beams: _Beams, logs: Any, blank: int) -> _Beams:
     longer = longer.at[:, blank].set(_LOG_ZERO)
     blank_ends = total + logs[blank]
     label_ends = jnp.where(beams.length == 0, _LOG_ZERO, beams.label_ends + logs[beams.last])
-    # A beam with a label appended may be another beam: its probability goes there.
+    # A beam with a label appended may equal another beam: its probability is added there.
     is_end = jnp.arange(steps) == beams.length[:, None] - 1
     shorter = jnp.where(is_end, blank, beams.labels)
     is_prefix = (beams.labels[:, None] == shorter).all(-1) & (beams.length > 0)  # [i, j]
@@ -168,7 +168,7 @@ def _step(beams: _Beams, logs: Any, blank: int) -> _Beams:
 
 
 def _search(logs: Any, limit: Any, *, blank: int, width: int, paths: int) -> tuple[Any, Any, Any]:
-    """Of one sequence: logs [T, C] in float32."""
+    """Decodes one sequence: logs [T, C] in float32."""
     steps = logs.shape[0]
     first = _Beams(
         jnp.full((width, steps), blank, jnp.int32),

@@ -1,4 +1,4 @@
-"""ctc_loss: connectionist temporal classification, popnn's."""
+"""ctc_loss: connectionist temporal classification, as in popnn."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ def ctc_loss(
 
     Args:
         logits: [time, batch, classes] of float32, float16 or bfloat16.
-        labels: [batch, most labels] of integers; those beyond a label length are ignored.
-        data_lengths: steps of each sequence, [batch] of integers; all by default.
-        label_lengths: labels of each sequence, [batch] of integers; all by default.
-        blank_index: the class that is no label; -1 is the last one.
-        out_dtype: of the losses, at least as wide as that of the logits, which is the default. With
-            float32, float16 logits are converted and the losses are never rounded to float16.
+        labels: integers [batch, max labels]; those beyond a sequence's label length are ignored.
+        data_lengths: number of steps of each sequence, integers [batch]; all by default.
+        label_lengths: number of labels of each sequence, integers [batch]; all by default.
+        blank_index: the blank's class; -1 is the last one.
+        out_dtype: dtype of the losses, at least as wide as that of the logits, which is the
+            default. With float32, float16 logits are converted and the losses are never rounded to
+            float16.
 
     Returns:
-        The losses [batch]. A loss is infinite, and has a gradient of 0, where no alignment exists,
-        or where a label is the blank or no class and only run time can tell. Lengths beyond the
-        data count as all of it. Where a log-probability of a label or the blank is NaN within a
-        sequence's length, its loss and its gradient are NaN.
+        The losses [batch]. A loss is infinite, with a gradient of 0, if no alignment exists, or if
+        a label known only at run time is the blank or not a class. Lengths beyond the data are
+        clipped. If a log-probability of a label or the blank is NaN within a sequence's length, the
+        loss and the gradient of the sequence are NaN.
 
     Raises:
-        ConfigError: a wrong shape or dtype; labels or lengths, where they are known, out of range.
+        ConfigError: a wrong shape or dtype; labels or lengths known to be out of range.
 
     Source: popnn/CTCLoss.hpp; Graves et al., Connectionist Temporal Classification (2006).
 
@@ -73,7 +74,7 @@ def ctc_loss_with_log_probs(
     blank_index: int = 0,
     out_dtype: Any = None,
 ) -> jax.Array:
-    """`ctc_loss` of log-probabilities.
+    """`ctc_loss` for log-probabilities.
 
     Args:
         log_probs: [time, batch, classes] of float32, float16 or bfloat16.
@@ -99,10 +100,10 @@ def ctc_loss_with_log_probs(
 
 
 def _widened(where: str, data: Any, out_dtype: Any) -> Any:
-    """The data in the losses' dtype.
+    """Casts the data to the losses' dtype.
 
     Raises:
-        ConfigError: the dtype is no float that holds those of the data.
+        ConfigError: the dtype is neither float32 nor that of the data.
     """
     if out_dtype is None:
         return data
@@ -146,10 +147,10 @@ def _loss(
 
 
 def check_data(where: str, name: str, data: Any, blank_index: Any) -> tuple[jax.Array, int]:
-    """The data [time, batch, classes], and the blank as one of its classes.
+    """Returns the data [time, batch, classes], and the number of the blank's class.
 
     Raises:
-        ConfigError: data of another rank or dtype, or a blank that is no class.
+        ConfigError: data of a wrong rank or dtype, or a blank that is not a class.
     """
     data = as_array(where, name, data)
     if data.ndim != 3 or data.dtype.name not in _DTYPES:
@@ -168,10 +169,10 @@ def check_data(where: str, name: str, data: Any, blank_index: Any) -> tuple[jax.
 
 
 def length_of(where: str, name: str, lengths: Any, batch: int, most: int) -> jax.Array:
-    """Lengths [batch] as int32 in [0, most]; `most` by default.
+    """Lengths [batch] as int32 in [0, most]; `most` for None.
 
     Raises:
-        ConfigError: another shape or dtype; lengths that are known out of range.
+        ConfigError: a wrong shape or dtype; lengths known to be out of range.
     """
     if lengths is None:
         return jnp.full((batch,), most, jnp.int32)
@@ -208,7 +209,7 @@ def _integers(
 
 
 def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int) -> None:
-    """Labels that are known must be classes, and not the blank."""
+    """Checks that known labels are classes, and not the blank."""
     if isinstance(labels, jax.core.Tracer) or isinstance(counts, jax.core.Tracer):
         return
     found, within = np.asarray(labels), np.arange(labels.shape[1]) < np.asarray(counts)[:, None]
@@ -224,7 +225,7 @@ def _check_labels(where: str, labels: Any, counts: Any, classes: int, blank: int
 
 
 def _log_likelihood(data: Any, labels: Any, lengths: Any, counts: Any, **options: Any) -> Any:
-    """log p(labels) [batch] of data in float32, by the recursion forwards."""
+    """log p(labels) [batch] of data in float32, by the forward recursion."""
     blank = options["blank"]
     data = jnp.where(_within(data, lengths), data, 0)
     logs = jax.nn.log_softmax(data, -1) if options["logits"] else data
@@ -283,7 +284,7 @@ def _plain_trained(data: Any, *integers: Any, **options: Any) -> tuple[Any, Any]
 
 
 def _losses(found: Any) -> Any:
-    """Of the logarithms of probabilities, of which about `_LOG_ZERO` stands for that of 0."""
+    """Losses from log-probabilities, where values near `_LOG_ZERO` stand for log(0)."""
     return jnp.where(found <= _LOG_ZERO / 2, jnp.inf, -found)
 
 
@@ -303,7 +304,7 @@ def _vjp(operands: Any, results: Any, cotangents: Any, **options: Any) -> Sequen
 
 
 def _folded(size: int, operands: Any, dims: Any) -> list[Any]:
-    """Operands of one larger batch."""
+    """Folds the mapped axis into the batch."""
 
     def folded(x: Any, dim: int | None, axis: int) -> Any:
         whole = jnp.broadcast_to(x, (size, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
@@ -328,7 +329,7 @@ def _batch_trained(size: int, operands: Any, dims: Any, **options: Any) -> Any:
 # Primitives --------------------------------------------------------------------------------------
 
 _CTC = Op("ctc_loss", _plain, dimensions="TbC, bL, b, b -> b", batch=_batch)
-#: The same, and the gradient: it stands in for the other where derivatives are taken.
+#: Also returns the gradient; it replaces `_CTC` where derivatives are taken.
 _TRAINED = Op(
     "ctc_loss_trained",
     _plain_trained,

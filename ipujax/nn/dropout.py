@@ -1,4 +1,4 @@
-"""Dropout by poprand; its gradient makes the mask again from the seed."""
+"""Dropout by poprand; its gradient regenerates the mask from the seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _plain(
 def _batch(
     size: int, operands: Any, dims: Any, *, rate: float, noise_shape: tuple[int, ...]
 ) -> Any:
-    """Examples share a mask, as they share the seed; with seeds of their own, one by one."""
+    """Examples that share a seed share a mask; those with seeds of their own run one by one."""
     (x, seed), (dim, seed_dim) = operands, dims
     if dim is not None:
         x = jnp.moveaxis(x, dim, 0)
@@ -58,25 +58,25 @@ DROPOUT: Op = Op(
 def dropout(
     x: Any, seed: Any = None, *, rate: float = 0.5, noise_shape: Sequence[int] | None = None
 ) -> jax.Array:
-    """Each element of x is 0 with probability `rate`, else x / (1 - rate).
+    """Sets each element of x to 0 with probability `rate`, else to x / (1 - rate).
 
-    Equal seeds, rates and shapes make equal masks. The gradient makes the mask again from the seed;
-    nothing but the seed is kept for it. On IPUs the mask comes from the hardware's generator
-    (Philox on the IPU Model), elsewhere from `jax.random.bernoulli`, so masks differ between
-    platforms. In a program that jit shards, each device makes its part of the one mask; in
-    `ipu.pmap` and `shard_map` each replica makes its own, for the seed that it gets.
+    Equal seeds, rates and shapes give equal masks. The gradient regenerates the mask from the seed,
+    so only the seed is kept for it. On IPUs the mask comes from the hardware's generator (Philox on
+    the IPU Model), elsewhere from `jax.random.bernoulli`, so masks differ between platforms. In a
+    program that jit shards, each device makes its part of the one mask; in `ipu.pmap` and
+    `shard_map` each replica makes its own from the seed that it gets.
 
     Args:
         x: of a float dtype.
-        seed: a key of `jax.random`, an integer or two of them; None: the next one of
-            `ipu.reset_seed`, in each run another one.
+        seed: a key of `jax.random`, an integer or two integers; None: the next seed after
+            `ipu.reset_seed`, a different one in each run.
         rate: at least 0, less than 1.
-        noise_shape: the shape of the mask, which broadcasts to that of x: a size is that of x, or 1
-            where all elements along the dimension share a decision. None: the shape of x.
+        noise_shape: the shape of the mask, which broadcasts to that of x: each size is that of x,
+            or 1 if all elements along the dimension share a decision. None: the shape of x.
     Returns:
         an array of the shape and dtype of x.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
 
     Source: `poprand::dropout` and `shapedDropout` of PopLibs; `rand_ops.dropout` of Graphcore's
     TensorFlow.

@@ -29,18 +29,18 @@ Parameter = Any
 
 
 def wide(x: jax.Array) -> jax.Array:
-    """In the dtype of sums: float32, or what is wider."""
+    """Casts x to the dtype of sums: float32 or wider."""
     return x.astype(wide_dtype(x.dtype))
 
 
 class _Groups(NamedTuple):
-    """How x [..., before, C, after] is seen: with its channels as two dimensions, or as rows.
+    """A view of x [..., before, C, after] with its channels as two dimensions, or as rows.
 
     Attributes:
         number: of groups.
         strided: whether channel c is in group c % number, not c // (C / number).
-        rows: x is [..., C], as it is where nothing but its channels is normalised. Then it keeps
-            the shape that its neighbours have, with which it is fused.
+        rows: x is [..., C], if only its channels are normalised. It then keeps the shape of its
+            neighbours, with which it is fused.
     """
 
     number: int
@@ -49,7 +49,7 @@ class _Groups(NamedTuple):
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """Those that belong to one group."""
+        """The dimensions of one group."""
         if self.rows:
             return (-1,)
         return (-4, -3, -1) if self.strided else (-4, -2, -1)
@@ -64,14 +64,14 @@ class _Groups(NamedTuple):
         )
 
     def result(self, statistic: jax.Array) -> jax.Array:
-        """As the op returns it: [..., 1, groups, 1, 1] or so, or four ones."""
+        """In the shape that the op returns: [..., 1, groups, 1, 1] or similar, or four ones."""
         return statistic[..., None, None, None] if self.rows else statistic
 
     def statistic(self, result: jax.Array) -> jax.Array:
         return result[..., 0, 0, 0] if self.rows else result
 
     def mean(self, x: jax.Array) -> jax.Array:
-        """Of what `split` returns, in the wide type, beside it."""
+        """Mean of each group of what `split` returns, in the wide dtype, to broadcast with it."""
         return jnp.mean(wide(x), self.dims, keepdims=True)
 
 
@@ -85,7 +85,7 @@ def _plain(
     epsilon: float,
     stable: bool,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Also the mean and 1 / deviation [..., 1, groups, 1] or so, of each group."""
+    """Also returns the mean and 1 / deviation of each group, [..., 1, groups, 1, 1] or similar."""
     view = _view(x, groups, strided)
     parts = view.split(x)
     mean = view.mean(parts)
@@ -98,7 +98,7 @@ def _plain(
     shift = view.split(beta[None, :, None])
     if view.rows or x.shape[-3] * x.shape[-1] == 1:
         y = ((wide(parts) - mean) * inverse).astype(x.dtype) * scale + shift
-    else:  # one multiplication less for each element: scales are those of channels
+    else:  # saves one multiplication per element: scales are per channel
         y = ((wide(parts) - mean) * (inverse * wide(scale)) + wide(shift)).astype(x.dtype)
     return y.reshape(x.shape), view.result(mean), view.result(inverse)
 
@@ -167,7 +167,7 @@ GROUP_NORM = Op(
 
 
 def is_stable(where: str, use_stable_statistics: bool | None) -> bool:
-    """What a norm does, given its argument: None is the option in force."""
+    """Resolves a norm's argument: None means the option in force."""
     if use_stable_statistics is None:
         return from_environment().norms.use_stable_statistics
     return flag(where, "use_stable_statistics", use_stable_statistics)
@@ -198,14 +198,14 @@ def group_norm(
         channels_axis: the dimension of the channels.
         epsilon: added to the variance.
         strided_channel_grouping: channel c is in group c % groups, which is faster on IPUs; False:
-            in group c // (C / groups), as other libraries have it.
-        use_stable_statistics: the variance is that of x - mean; False: the mean of squares less the
-            square of the mean, which is faster, and loses digits where the mean is large; None: as
-            the option of that name.
+            in group c // (C / groups), as in other libraries.
+        use_stable_statistics: True: compute the variance from x - mean; False: as the mean of
+            squares minus the square of the mean, which is faster but loses digits where the mean is
+            large; None: use the option of that name.
     Returns:
         an array of the shape and dtype of x.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
 
     Source: `popnn::gn` of PopLibs; `normalization_ops.group_norm` of Graphcore's TensorFlow.
 
@@ -250,7 +250,7 @@ def instance_norm(
     Returns:
         an array of the shape and dtype of x.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
 
     Source: `popnn::in` of PopLibs; `normalization_ops.instance_norm` of Graphcore's TensorFlow.
 
@@ -276,8 +276,8 @@ def layer_norm(
     """Normalises over the last dimension, or over others: (x - mean) / deviation * gamma + beta.
 
     Args:
-        x: of a float dtype, in any shape; [batch, ..., C] where `axis` is None.
-        gamma: with the sizes of x along `axis`; [C] where that is None; None: ones.
+        x: of a float dtype, in any shape; [batch, ..., C] if `axis` is None.
+        gamma: with the sizes of x along `axis`; [C] if `axis` is None; None: ones.
         beta: as gamma; None: zeros.
         axis: the dimensions over which means are taken, in float32; None: all but the first, as
             in Graphcore's TensorFlow and in `group_norm` with one group.
@@ -286,7 +286,7 @@ def layer_norm(
     Returns:
         an array of the shape and dtype of x.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
 
     Source: `popnn::ln` of PopLibs; `normalization_ops.layer_norm` of Graphcore's TensorFlow.
 

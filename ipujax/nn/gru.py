@@ -1,4 +1,4 @@
-"""gru, dynamic_gru and augru: layers of GRU cells over time, popnn's."""
+"""gru, dynamic_gru and augru: layers of GRU cells over time, as in popnn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS = ("reset", "update", "candidate")
 
 
 class GRUWeights(NamedTuple):
-    """Parameters of a layer, of one dtype; `units` are in the cell order."""
+    """Parameters of a layer, of one dtype, with the units in the cell order."""
 
     input_weights: jax.Array  #: [3, in, out]
     output_weights: jax.Array  #: [3, out, out]
@@ -41,7 +41,7 @@ def gru(
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """Runs a GRU layer over all steps: on IPUs one loop, with weights in its layout.
+    """Runs a GRU layer over all steps; on IPUs in one loop, with the weights in its layout.
 
     r, u = recurrent_activation(x W + h U + b), each with weights of its own,
     c = activation(x W + (r h) U + b), and h' = u h + (1 - u) c.
@@ -55,12 +55,13 @@ def gru(
         recurrent_activation: of the gates, one of the same.
         reset_after: c = activation(x W + b + r (h U + b')) instead, with two biases.
         cell_order: the units' order in the weights, "reset", "update" and "candidate".
-        partials: in which sums of products are accumulated, "float" or "half"; by default the
+        partials: type in which products are accumulated, "float" or "half"; by default the
             compiler's `partials_type`.
-        available_memory_proportion: of tile memory for the products; by default the compiler's.
-        precompute_inputs: weight the inputs of all steps by one product before the loop: faster,
-            and the results need memory.
-        recompute: whether a gradient runs the layer again instead of keeping what it needs.
+        available_memory_proportion: of tile memory for the products; by default that of the
+            compiler.
+        precompute_inputs: multiply the inputs of all steps by their weights in one product before
+            the loop: faster, but the results need memory.
+        recompute: whether the gradient runs the layer again instead of keeping what it needs.
         inference_only: keep nothing; the layer cannot be differentiated.
 
     Returns:
@@ -103,11 +104,11 @@ def dynamic_gru(
 ) -> tuple[jax.Array, jax.Array]:
     """`gru` over sequences of different lengths.
 
-    Behind its end a sequence keeps its state, and its outputs are zero.
+    After its end a sequence keeps its state, and its outputs are zero.
 
     Args:
-        lengths: steps of each sequence, [batch] of integers from 0 to time. Where only the running
-            program knows them, one beyond the data counts as all of it, one below 0 as 0.
+        lengths: number of steps of each sequence, integers [batch] from 0 to time. Lengths known
+            only at run time are clipped to this range.
         x, weights, state, activation, recurrent_activation, reset_after, cell_order, partials,
             available_memory_proportion, precompute_inputs, recompute, inference_only: as `gru`.
 
@@ -115,7 +116,7 @@ def dynamic_gru(
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
 
     Raises:
-        ConfigError: as `gru`; or lengths of another shape or dtype.
+        ConfigError: as `gru`; or lengths of a wrong shape or dtype.
 
     Source: popnn/Gru.hpp; TensorFlow's `PopnnDynamicGRU` for Graphcore IPUs.
 
@@ -150,11 +151,11 @@ def augru(
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """A GRU with attentional update gate: u (1 - attention) is in the place of u.
+    """A GRU with an attentional update gate: u (1 - attention) replaces u.
 
     Args:
         attention: of each step, [batch, time] of x's dtype.
-        lengths: steps of each sequence, as for `dynamic_gru`; all by default.
+        lengths: number of steps of each sequence, as for `dynamic_gru`; all by default.
         x, weights, state, activation, recurrent_activation, reset_after, cell_order, partials,
             available_memory_proportion, precompute_inputs, recompute, inference_only: as `gru`.
 
@@ -162,7 +163,7 @@ def augru(
         The outputs [time, batch, out], and the last one of each sequence [batch, out].
 
     Raises:
-        ConfigError: as `gru`; or attention or lengths of another shape or dtype.
+        ConfigError: as `gru`; or attention or lengths of a wrong shape or dtype.
 
     Source: popnn/Gru.hpp; TensorFlow's `PopnnAUGRU` for Graphcore IPUs; Zhou et al., Deep Interest
     Evolution Network (2019).
@@ -310,7 +311,7 @@ def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> 
     outputs, kept = results
     to_outputs = jnp.zeros_like(outputs) if cotangents[0] is None else cotangents[0]
     first, rest = operands[1:5], operands[5:]
-    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    # popnn multiplies the inputs of all steps by gradients, which are zero after the ends.
     x = recurrent.before_ends(operands[0], rest[-1:] if options["limited"] else ())
     made = _GRADIENT(x, *first, kept, outputs, to_outputs, *rest, **options)
     return [*made, *[None] * int(options["limited"])]
@@ -321,7 +322,7 @@ def _gradients_again(operands: Any, _: Any, cotangents: Any, **options: Any) -> 
 
 
 def _batched(name: str, result_axes: Sequence[int]) -> Any:
-    """vmap over sequences alone is one larger batch; anything else that of the definition."""
+    """vmap over sequences alone makes one larger batch; any other vmap maps the definition."""
 
     def batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
         axes = [1, None, None, None, 0, *[0] * (len(operands) - 5)]
@@ -376,7 +377,7 @@ _OPS = {op.name: op for op in (_GRU, _TRAINED)}
 
 
 def _jvp(primals: Any, tangents: Any, **options: Any) -> Any:
-    """Keeps what a gradient needs, unless it is to be computed again."""
+    """Keeps what a gradient needs, unless it is to be recomputed."""
     if options["inference"]:
         raise ConfigError(
             "[ipu.nn.gru] needs a layer that is trained to differentiate it; got "

@@ -1,4 +1,4 @@
-"""lstm: a layer of LSTM cells over time, popnn's."""
+"""lstm: a layer of LSTM cells over time, as in popnn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CELL_ORDER = ("forget", "input", "candidate", "output")
 
 
 class LSTMWeights(NamedTuple):
-    """Parameters of a layer, of one dtype; `units` are in the cell order."""
+    """Parameters of a layer, of one dtype, with the units in the cell order."""
 
     input_weights: jax.Array  #: [4, in, out]
     output_weights: jax.Array  #: [4, out, out]
@@ -49,7 +49,7 @@ def lstm(
     recompute: bool = False,
     inference_only: bool = False,
 ) -> tuple[jax.Array, LSTMState]:
-    """Runs an LSTM layer over all steps: on IPUs one loop, with weights in its layout.
+    """Runs an LSTM layer over all steps; on IPUs in one loop, with the weights in its layout.
 
     f, i, o = recurrent_activation(x W + h U + b) and g = activation(x W + h U + b), each with
     weights of its own; then c' = f c + i g and h' = o activation(c').
@@ -58,19 +58,20 @@ def lstm(
         x: [time, batch, in] of float32, float16 or bfloat16.
         weights: `LSTMWeights`, of x's dtype.
         state: before the first step; zeros by default.
-        lengths: steps of each sequence, [batch] of integers. Behind its end a sequence keeps its
-            state, and its outputs are zero. From 0 to time; where only the running program
-            knows them, one beyond the data counts as all of it, one below 0 as 0.
+        lengths: number of steps of each sequence, integers [batch] from 0 to time. After its end a
+            sequence keeps its state, and its outputs are zero. Lengths known only at run time are
+            clipped to this range.
         activation: of the candidate and the cell state: "tanh", "sigmoid", "hard_sigmoid", "relu",
             or "softmax" over the outputs of each.
         recurrent_activation: of the gates, one of the same.
         cell_order: the units' order in the weights, "forget", "input", "candidate" and "output".
-        partials: in which sums of products are accumulated, "float" or "half"; by default the
+        partials: type in which products are accumulated, "float" or "half"; by default the
             compiler's `partials_type`.
-        available_memory_proportion: of tile memory for the products; by default the compiler's.
-        precompute_inputs: weight the inputs of all steps by one product before the loop: faster,
-            and the results need memory.
-        recompute: whether a gradient runs the layer again instead of keeping what it needs.
+        available_memory_proportion: of tile memory for the products; by default that of the
+            compiler.
+        precompute_inputs: multiply the inputs of all steps by their weights in one product before
+            the loop: faster, but the results need memory.
+        recompute: whether the gradient runs the layer again instead of keeping what it needs.
         inference_only: keep nothing; the layer cannot be differentiated.
 
     Returns:
@@ -169,7 +170,7 @@ def _plain_gradient(*values: Any, **options: Any) -> tuple[Any, ...]:
 
 
 def _shapes(operands: str, results: str) -> Any:
-    """Dimensions in einsum's letters, those of lengths behind the operands where there are some."""
+    """Dimensions in einsum's letters; those of lengths, if there are any, follow the operands."""
 
     def dimensions(**options: Any) -> str:
         return f"{operands}{', b' if options['limited'] else ''} -> {results}"
@@ -184,7 +185,7 @@ def _gradients(operands: Any, results: Any, cotangents: Any, **options: Any) -> 
         for y, each in zip((outputs, cell), cotangents, strict=False)
     )
     first, lengths = operands[1:6], operands[6:]
-    # popnn multiplies the inputs of all steps by gradients, which are zero behind the ends.
+    # popnn multiplies the inputs of all steps by gradients, which are zero after the ends.
     x = recurrent.before_ends(operands[0], lengths)
     made = _GRADIENT(x, *first, kept, outputs, to_outputs, to_cell, *lengths, **options)
     return [*made, *(None for _ in lengths)]
@@ -195,7 +196,7 @@ def _gradients_again(operands: Any, _: Any, cotangents: Any, **options: Any) -> 
 
 
 def _batched(op: str, operand_axes: Sequence[int | None], result_axes: Sequence[int]) -> Any:
-    """vmap over sequences alone is one larger batch; anything else that of the definition."""
+    """vmap over sequences alone makes one larger batch; any other vmap maps the definition."""
 
     def batch(size: int, operands: Any, dims: Any, **options: Any) -> Any:
         axes = [*operand_axes, *[0] * (len(operands) - len(operand_axes))]
@@ -238,7 +239,7 @@ _OPS = {op.name: op for op in (_LSTM, _TRAINED)}
 
 
 def _jvp(primals: Any, tangents: Any, **options: Any) -> Any:
-    """Keeps what a gradient needs, unless it is to be computed again."""
+    """Keeps what a gradient needs, unless it is to be recomputed."""
     if options["inference"]:
         raise ConfigError(
             "[ipu.nn.lstm] needs a layer that is trained to differentiate it; got "

@@ -45,8 +45,8 @@ def limited(
 ) -> tuple[Any, Any, Any]:
     """A scan of `step(state, input) -> state, output, kept`.
 
-    Behind its length a sequence keeps its state, and its output and what is kept are zero. `kept`
-    is [units, batch, out] for each step, the rest [batch, out].
+    After its length a sequence keeps its state, and its output and what is kept are zero. `kept` is
+    [units, batch, out] for each step, the rest [batch, out].
     """
     num_steps = jax.tree.leaves(inputs)[0].shape[0]
 
@@ -64,7 +64,7 @@ def limited(
 
 
 def before_ends(x: jax.Array, lengths: Sequence[jax.Array]) -> jax.Array:
-    """x [time, batch, ...] with zeros behind the end of each sequence, whatever is there."""
+    """x [time, batch, ...] with zeros after the end of each sequence."""
     if not lengths:
         return x
     within = jnp.arange(x.shape[0])[:, None] < lengths[0]
@@ -72,7 +72,7 @@ def before_ends(x: jax.Array, lengths: Sequence[jax.Array]) -> jax.Array:
 
 
 def last_output(outputs: jax.Array, first: jax.Array, lengths: jax.Array | None) -> jax.Array:
-    """The output [batch, out] of each sequence's last step; the initial one of those without."""
+    """Output [batch, out] of each sequence's last step; the initial state for empty sequences."""
     num_steps = outputs.shape[0]
     if num_steps == 0:
         return first
@@ -85,10 +85,10 @@ def last_output(outputs: jax.Array, first: jax.Array, lengths: jax.Array | None)
 
 
 def check_layer(where: str, x: Any, weights: Any, units: int, bias_shape: tuple[int, ...]) -> None:
-    """Shapes and dtypes: x [time, batch, in], weights [units, in, out] and [units, out, out].
+    """Checks shapes and dtypes: x [time, batch, in], weights [units, in, out], [units, out, out].
 
     Raises:
-        ConfigError: of another rank, size or dtype.
+        ConfigError: a wrong rank, size or dtype.
     """
     input_weights, output_weights, biases = weights
     if x.ndim != 3 or x.dtype.name not in _DTYPES:
@@ -107,10 +107,10 @@ def check_layer(where: str, x: Any, weights: Any, units: int, bias_shape: tuple[
 
 
 def check_array(where: str, name: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
-    """One argument's shape and dtype.
+    """Checks one argument's shape and dtype.
 
     Raises:
-        ConfigError: another one.
+        ConfigError: one of them is wrong.
     """
     if tuple(array.shape) != shape or array.dtype != dtype:
         raise ConfigError(
@@ -120,10 +120,10 @@ def check_array(where: str, name: str, array: Any, shape: tuple[int, ...], dtype
 
 
 def check_lengths(where: str, lengths: Any, steps: int, batch: int) -> jax.Array:
-    """Lengths as int32, from 0 to steps; those that are known must be.
+    """Lengths as int32, clipped to 0 to steps; known lengths must be in that range.
 
     Raises:
-        ConfigError: another shape or dtype, or a length that is known to be none.
+        ConfigError: a wrong shape or dtype, or a length known to be out of range.
     """
     array = as_array(where, "lengths", lengths)
     if array.shape != (batch,) or not jnp.issubdtype(array.dtype, jnp.integer):
@@ -143,10 +143,10 @@ def check_lengths(where: str, lengths: Any, steps: int, batch: int) -> jax.Array
 def check_options(
     where: str, activation: str, recurrent: str, partials: str | None, memory: Any
 ) -> float | None:
-    """Options by name; the available memory proportion as a number of Python.
+    """Checks the options; returns the available memory proportion as a Python number.
 
     Raises:
-        ConfigError: an unknown one.
+        ConfigError: an option is invalid.
     """
     for name, value in (("activation", activation), ("recurrent_activation", recurrent)):
         if not isinstance(value, str) or value not in ACTIVATIONS:
@@ -169,10 +169,10 @@ def check_options(
 
 
 def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple[str, ...]:
-    """The order of units in weights and biases.
+    """Checks the order of units in weights and biases.
 
     Raises:
-        ConfigError: it lacks one.
+        ConfigError: it does not have each unit once.
     """
     given = tuple(order) if isinstance(order, Iterable) else (order,)
     if not all(isinstance(unit, str) for unit in given) or sorted(given) != sorted(units):
@@ -186,7 +186,7 @@ def check_order(where: str, order: Sequence[str], units: Sequence[str]) -> tuple
 def fold_batch(
     size: int, operands: Sequence[Any], dims: Sequence[int | None], batch_axes: Sequence[int | None]
 ) -> list[Any] | None:
-    """Operands with the mapped axis folded into their batch; None where one without is mapped."""
+    """Operands with the mapped axis folded into the batch; None if one without batch is mapped."""
     folded = []
     for x, dim, axis in zip(operands, dims, batch_axes, strict=True):
         if axis is None:
@@ -203,7 +203,7 @@ def fold_batch(
 
 
 def unfold_batch(size: int, results: Sequence[Any], batch_axes: Sequence[int]) -> list[Any]:
-    """The opposite: the mapped axis is where the batch was."""
+    """The inverse: puts the mapped axis where the batch was."""
     return [
         y.reshape([*y.shape[:axis], size, y.shape[axis] // size, *y.shape[axis + 1 :]])
         for y, axis in zip(results, batch_axes, strict=True)

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, as popnn has them: rows are fused into one step."""
+"""Softmax and its logarithm, as in popnn: rows are fused into one step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipujax.errors import ConfigError, check_choice
 from ipujax.types import SoftmaxKind
 
 KINDS = ("plain", "stable", "scaled")
-#: By which "scaled" multiplies probabilities: `SOFTMAX_SCALING` of popnn for half.
+#: Factor by which "scaled" multiplies probabilities: `SOFTMAX_SCALING` of popnn for half.
 SCALE = 16384.0
 
 
@@ -22,12 +22,12 @@ def softmax(x: Any, *, axis: int = -1, kind: SoftmaxKind = "stable") -> jax.Arra
     Args:
         x: of a float dtype, with one or more dimensions.
         axis: the dimension that is normalised; sums are in float32.
-        kind: "stable": the maximum is subtracted from x first; "plain": it is not, which saves a
-            reduction and overflows for large x; "scaled": stable, and the results times `SCALE`
-            (16384), so that small probabilities do not underflow in float16. Divide
-            what is computed from them.
+        kind: "stable" subtracts the maximum from x first; "plain" does not, which saves a reduction
+            but overflows for large x; "scaled" is stable and multiplies the results by `SCALE`
+            (16384), so that small probabilities do not underflow in float16. Divide whatever is
+            computed from them.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
 
     Source: `popnn/NonLinearity.hpp` of PopLibs: SOFTMAX, SOFTMAX_STABLE, SOFTMAX_SCALED.
 
@@ -56,7 +56,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> jax.Array:
         x: of a float dtype, with one or more dimensions.
         axis: the dimension that is normalised.
     Raises:
-        ConfigError: x or the axis is none of these.
+        ConfigError: x or the axis is invalid.
 
     Source: `popnn/LogSoftmax.hpp` of PopLibs.
 

@@ -1,4 +1,4 @@
-"""Functions of popops, poplin and poprand as JAX functions: each is one file."""
+"""Functions of popops, poplin and poprand as JAX functions, each in one file."""
 
 from ipujax.host.module_help import with_names as _with_names
 from ipujax.ops.candidate_samplers import Candidates as Candidates

@@ -49,18 +49,18 @@ def log_uniform_candidate_sampler(
     For classes that are numbered by decreasing frequency.
 
     Args:
-        key: a key of JAX, an integer or two of them; None: the next seed of `ipu.reset_seed`.
+        key: a JAX key, an integer or two integers; None: the next seed after `ipu.reset_seed`.
         true_classes: [...] integers from 0 to range_max - 1; they do not change what is drawn.
-            Others that only run time knows count as the nearest class.
-        num_sampled: classes to draw.
+            Numbers out of range that are known only at run time count as the nearest class.
+        num_sampled: number of classes to draw.
         unique: whether no class is drawn twice. Draws that repeat one are rejected, and the
             expected counts follow from the number of draws.
         range_max: the number of classes.
     Returns:
         Candidates. They have no derivatives.
     Raises:
-        ConfigError: true classes that are no integers or known to be no classes, nothing to draw,
-            more unique classes than there are, or no key.
+        ConfigError: true classes that are not integers or known to be out of range, nothing to
+            draw, more unique samples than classes, or an invalid key.
 
     Source: `tf.random.log_uniform_candidate_sampler`.
 
@@ -90,11 +90,11 @@ def uniform_candidate_sampler(
     """Draws all classes with the same probability.
 
     Args:
-        key, true_classes, num_sampled, unique, range_max: as of `log_uniform_candidate_sampler`.
+        key, true_classes, num_sampled, unique, range_max: as for `log_uniform_candidate_sampler`.
     Returns:
         Candidates.
     Raises:
-        ConfigError: as of `log_uniform_candidate_sampler`.
+        ConfigError: as for `log_uniform_candidate_sampler`.
 
     Source: `tf.random.uniform_candidate_sampler`.
 
@@ -127,14 +127,14 @@ def fixed_unigram_candidate_sampler(
     """Draws classes with probabilities in proportion to unigrams ** distortion.
 
     Args:
-        key, true_classes, num_sampled, unique: as of `log_uniform_candidate_sampler`.
+        key, true_classes, num_sampled, unique: as for `log_uniform_candidate_sampler`.
         unigrams: [classes - num_reserved_ids] counts or probabilities, not negative.
         distortion: 1 keeps the proportions, 0 makes all equal.
         num_reserved_ids: classes 0 to num_reserved_ids - 1 are never drawn.
     Returns:
         Candidates.
     Raises:
-        ConfigError: as of `log_uniform_candidate_sampler`; unigrams that are negative, or all zero.
+        ConfigError: as for `log_uniform_candidate_sampler`; unigrams that are negative or all zero.
 
     Source: `tf.random.fixed_unigram_candidate_sampler`.
 
@@ -152,7 +152,7 @@ def fixed_unigram_candidate_sampler(
     given = array(f"ipu.ops.{where}", "unigrams", unigrams)
     check_real(f"ipu.ops.{where}", "unigrams", given)
     counts = np.asarray(unigrams, np.float64)
-    with np.errstate(over="ignore", divide="ignore"):  # what is not finite is refused
+    with np.errstate(over="ignore", divide="ignore"):  # non-finite values are refused
         weights = np.where(counts == 0, 0, np.power(counts, real_number(distortion)))
     if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
         raise ConfigError(
@@ -179,12 +179,12 @@ def learned_unigram_candidate_sampler(
     """Draws classes with the frequencies of the true classes so far, then counts the new ones.
 
     Args:
-        key, true_classes, num_sampled, unique: as of `log_uniform_candidate_sampler`.
+        key, true_classes, num_sampled, unique: as for `log_uniform_candidate_sampler`.
         counts: float32 [classes]: ones at first, then what the last call returned.
     Returns:
         Candidates, and the new counts.
     Raises:
-        ConfigError: as of `log_uniform_candidate_sampler`; counts of another rank or dtype.
+        ConfigError: as for `log_uniform_candidate_sampler`; counts of a wrong rank or dtype.
 
     Source: `tf.random.learned_unigram_candidate_sampler`.
 
@@ -258,7 +258,7 @@ def _sampled(
 def _unique(
     key: jax.Array, num_sampled: int, num_classes: int, draw: _Draw
 ) -> tuple[jax.Array, jax.Array]:
-    """Draws until num_sampled classes are different; these, and the number of draws."""
+    """Draws until num_sampled classes are different; returns them and the number of draws."""
     at_once = 2 * num_sampled
 
     def more(state: Any) -> Any:
@@ -284,10 +284,10 @@ def _unique(
 
 
 def classes_of(where: str, name: str, given: Any, num_classes: int) -> jax.Array:
-    """Numbers of classes as int32; unknown ones that are none become the nearest class.
+    """Class numbers as int32; those out of range only at run time become the nearest class.
 
     Raises:
-        ConfigError: another dtype, or a number that is known to be no class.
+        ConfigError: a wrong dtype, or a number known to be out of range.
     """
     classes = array(f"ipu.ops.{where}", name, given)
     if not jnp.issubdtype(classes.dtype, jnp.integer):

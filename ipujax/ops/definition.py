@@ -25,36 +25,36 @@ class Op:
     """A function of arrays that the compiler lowers by the rule of its custom call.
 
     The custom call's target is `ipu_<name>`. Its config, in JSON, has the op's parameters, and
-    `dimensions`, from which the partitioner shards it. On other platforms, and for everything that
-    is not given here, the op is its plain definition.
+    `dimensions`, by which the partitioner shards it. On other platforms, and for every
+    transformation not given here, the op is its plain definition.
 
     Args:
         name: of the op.
         plain: the definition, `plain(*arrays, **parameters)` in functions of JAX.
         multiple: whether it returns a tuple of arrays, not an array.
         dimensions: the dimensions of operands and results, as in einsum: "...c, c -> ...c". A
-            program over several devices may shard those in lower case. Those that only operands
-            have are summed over: results that lack one are added up over devices. Those in upper
-            case are whole on each device. "..." is any number of dimensions, of the same sizes
-            wherever it stands; vmap adds to those that lead. A function of the parameters that
-            returns the text where it depends on them. None: each device does all of the work, and
-            vmap is that of the definition.
-        own_operands: how many operands of its own, in order, each result is computed from; it is
-            summed over their dimensions alone. None: from all operands.
-        block_starts: whether results depend on the places of elements. Where a program over several
-            devices shards the only result, the custom call has one operand more: int32, one for
-            each of its dimensions, where the device's block begins.
+            program over several devices may shard lower-case dimensions; upper-case ones are whole
+            on each device. A dimension that only operands have is summed over: results without it
+            are added up over devices. "..." is any number of dimensions, of the same sizes wherever
+            it stands; vmap adds to leading ones. If the text depends on the parameters, pass a
+            function of them that returns it. None: each device does all of the work, and vmap maps
+            the definition.
+        own_operands: number of consecutive operands that each result is computed from; it is summed
+            over the dimensions of these operands alone. None: all operands.
+        block_starts: whether results depend on the positions of elements. If a program over several
+            devices shards the only result, the custom call has one more operand: int32, for each
+            dimension of the result the start of the device's block.
         vjp: the gradient, `vjp(operands, results, cotangents, **parameters)`; a cotangent is None
-            where it is zero. It returns a value for each operand, None where it has none, and may
-            call other ops, from which derivatives of higher order follow. None: derivatives are
-            those of the definition.
+            if it is zero. It returns a value for each operand, None for an operand without a
+            gradient, and may call other ops, whose gradients give derivatives of higher order.
+            None: the definition is differentiated.
         linear: whether the only result is linear in the first operand, and the others have no
             derivative; then the op is its own derivative, and `vjp` its transpose (the first
             operand is None there).
-        fused: whether the op is its definition on IPUs too, where the compiler fuses it; then it is
-            an op for the sake of its gradient.
+        fused: whether the op is its definition on IPUs too, where the compiler fuses it; it is then
+            an op only for its gradient.
         batch: `batch(size, operands, dims, **parameters)` returns results and their dims, as in
-            `jax.interpreters.batching`; a dim is None where an operand has no mapped axis.
+            `jax.interpreters.batching`; a dim is None if an operand has no mapped axis.
 
     Parameters are hashable and can be written as JSON (tuples become lists).
 
@@ -92,7 +92,7 @@ class Op:
             self._tangent = _tangent_primitive(self)
 
     def __call__(self, *operands: Any, **parameters: Any) -> Any:
-        """The result, or a tuple of them where the definition returns one."""
+        """The result, or a tuple of them if the definition returns one."""
         results = self.bind(operands, parameters)
         return tuple(results) if self.multiple else results[0]
 
@@ -201,7 +201,7 @@ class Op:
 
 
 def _tangent_primitive(op: Op) -> Primitive:
-    """Linear: forwards it is the definition's derivative, transposed the op's own gradient."""
+    """A linear primitive: the definition's derivative, whose transpose is the op's own gradient."""
     primitive = _primitive(f"ipu_{op.name}_tangent", op.tangents)
     lowered = mlir.lower_fun(op.tangents, multiple_results=True)
     mlir.register_lowering(primitive, lowered)
@@ -221,7 +221,7 @@ def _tangent_primitive(op: Op) -> Primitive:
 
 
 def _primitive(name: str, plain: Callable[..., list[Any]]) -> Primitive:
-    """With the shapes of the plain function."""
+    """A primitive with the shapes of the plain function."""
     primitive = Primitive(name)
     primitive.multiple_results = True
     allow_casts(name)
@@ -242,7 +242,7 @@ def _alike(operands: Sequence[Any]) -> list[Any]:
 
 
 def _tangents(function: Callable[..., list[Any]], primals: Any, tangents: Any) -> list[Any]:
-    """Of the function's results; a tangent may be None or symbolic where it is zero."""
+    """Tangents of the function's results; those given may be None or symbolic if zero."""
     there = [tangent is not None and type(tangent) is not ad.Zero for tangent in tangents]
 
     def of_varied(*varied: Any) -> list[Any]:

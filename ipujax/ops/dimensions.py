@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: Of each array, the number of each dimension, None where it is whole on every device.
+#: For each array, the number of each dimension; None if it is whole on every device.
 Numbered = list[list[int | None]]
 
 
 class Dimensions:
-    """ "...c, C -> ...c", or "C..., C... -> C...": what `Op` says of it.
+    """ "...c, C -> ...c", or "C..., C... -> C...", as `Op` describes.
 
     Attributes:
-        leads: of each operand, whether it has the leading dimensions "...".
+        leads: for each operand, whether it has the leading dimensions "...".
     """
 
     def __init__(self, text: str):
@@ -30,10 +30,10 @@ class Dimensions:
         )
 
     def numbered(self, operand_ranks: Sequence[int], result_ranks: Sequence[int]) -> list[Numbered]:
-        """Equal dimensions of operands and of results by equal numbers.
+        """Numbers the dimensions of operands and results; equal dimensions get equal numbers.
 
         Raises:
-            ValueError: an array has another rank than its text.
+            ValueError: an array's rank differs from that of its text.
         """
         numbers: dict[str, int] = {}
         return [

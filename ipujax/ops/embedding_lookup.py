@@ -23,15 +23,15 @@ def embedding_lookup(
 ) -> Any:
     """Rows of a table: params[ids].
 
-    Lookups of several arrays of ids are one lookup and one update of the table. Ids outside of the
-    table that only the running program knows are clipped to it, also in the gradient.
+    Several arrays of ids make one lookup and one update of the table. Ids known only at run time
+    are clipped to the table, also in the gradient.
 
     Args:
         params: [rows, ...], of a floating-point dtype.
         ids: [...] integers, or a pytree of them.
-        serialization_factor: the table is looked up in this many parts, one after the other. That
-            takes less temporary memory, and more time; worth it where other operations use the
-            table too, which decide its layout.
+        serialization_factor: look up the table in this many parts, one after the other. This takes
+            less temporary memory but more time; worth it if other operations use the table, too,
+            and decide its layout.
         update: how the gradient's rows are added to a table of zeros. "add": as they come.
             "sorted": sorted by their ids, so that rows of one id are next to each other.
             "combined": rows of one id are added up in float32 first, and each row of the table is
@@ -39,7 +39,7 @@ def embedding_lookup(
     Returns:
         [..., *params.shape[1:]] for each array of ids.
     Raises:
-        ConfigError: ids that are no integers or known to be no rows, a table without rows, a
+        ConfigError: ids that are not integers or known to be out of range, a table without rows, a
             factor that does not divide the number of rows, or an unknown update.
 
     Source: `embedding_ops.embedding_lookup` of Graphcore's TensorFlow; `popops::multiSlice` and

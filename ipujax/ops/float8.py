@@ -1,4 +1,4 @@
-"""Floats of 8 bits, as a C600 has them: casts, storage, and products with half results."""
+"""8-bit floats, as on a C600: casts, storage, and products with half results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipujax.errors import ConfigError
 from ipujax.ops.definition import Op
 from ipujax.types import Float8Format
 
-#: Of each format, JAX's dtype and the largest number. Both have one NaN, no infinity and no -0.
+#: JAX's dtype and the largest number of each format. Both have one NaN, no infinity and no -0.
 _FORMATS = {
     "F143": (jnp.float8_e4m3fnuz, 240.0),
     "F152": (jnp.float8_e5m2fnuz, 57344.0),
@@ -26,7 +26,7 @@ _NAN = 0x80
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Float8:
-    """An array of floats of 8 bits: what the bits say, times 2**scale.
+    """An array of 8-bit floats: the values of the bits, times 2**scale.
 
     A pytree with one leaf, the bits, which take one byte on the tiles and in memory.
 
@@ -49,10 +49,10 @@ class Float8:
 
 
 def cast_to_float8(x: Any, format: Float8Format = "F143", scale: int = 0) -> Float8:
-    """x / 2**scale, rounded to the nearest float of 8 bits, ties to even.
+    """x / 2**scale, rounded to the nearest 8-bit float, ties to even.
 
-    What is too large becomes the largest number; NaN and infinities become NaN. Not differentiable:
-    see `jax.custom_vjp` for gradients that pass through.
+    Values that are too large become the largest number; NaN and infinities become NaN. Not
+    differentiable: see `jax.custom_vjp` for gradients that pass through.
 
     Args:
         x: float16 or float32.
@@ -61,7 +61,7 @@ def cast_to_float8(x: Any, format: Float8Format = "F143", scale: int = 0) -> Flo
     Returns:
         a `Float8` of x's shape.
     Raises:
-        ConfigError: another dtype, format or scale.
+        ConfigError: an invalid dtype, format or scale.
 
     Source: `popops::cast` to QUARTER with metadata; `poplar::QuarterMetadata`.
 
@@ -111,7 +111,7 @@ def cast_from_float8(x: Float8, dtype: Any = jnp.float32) -> jax.Array:
     Returns:
         an array of x's shape.
     Raises:
-        ConfigError: x is no `Float8`, or another dtype.
+        ConfigError: x is not a `Float8`, or the dtype is invalid.
 
     Source: `popops::cast` from QUARTER.
 
@@ -172,24 +172,23 @@ _MATMUL = Op("float8_matmul", _plain, dimensions="...MK, ...KN -> ...MN")
 def float8_matmul(
     a: Float8, b: Float8, dtype: Any = jnp.float16, *, emulate: bool = False
 ) -> jax.Array:
-    """The matrix product of floats of 8 bits, summed up in float32.
+    """The matrix product of 8-bit floats, summed in float32.
 
-    On a C600 it is planned as PopLibs plans it: 128 multiplications in a cycle of a tile, twice as
-    many as of float16. The sums of parts are moved as float16, but the IPU Model does not round
-    them to it.
+    On a C600 it is planned as in PopLibs: 128 multiplications per cycle and tile, twice as many as
+    for float16. Partial sums are moved as float16, but the IPU Model does not round them.
 
     Args:
         a: [..., m, k].
-        b: [..., k, n], with equal dimensions before; its format may be another one.
+        b: [..., k, n], with the same leading dimensions; its format may differ.
         dtype: of the result, float16 or float32.
-        emulate: cast to float16 and multiply these, for IPUs without instructions for 8 bits.
+        emulate: cast to float16 and multiply these, for IPUs without 8-bit instructions.
     Returns:
         [..., m, n].
     Raises:
-        ConfigError: other arrays or shapes.
-        UnsupportedDtypeError: where it is compiled for a GC200 or Bow without `emulate`.
+        ConfigError: wrong arrays or shapes.
+        UnsupportedDtypeError: compiled for a GC200 or Bow without `emulate`.
 
-    Source: `poplin::matMul` of QUARTER; PopLibs' vertices for it exist for IPU21, a C600, alone.
+    Source: `poplin::matMul` of QUARTER; PopLibs has vertices for it only on IPU21, a C600.
 
     Example:
         >>> a = ipu.ops.cast_to_float8(jnp.eye(2))

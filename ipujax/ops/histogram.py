@@ -31,7 +31,7 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> jax.Array:
     Returns:
         [n_bins] of the dtype of inputs.
     Raises:
-        ConfigError: no levels, or inputs of another rank or dtype.
+        ConfigError: no levels, or inputs of a wrong rank or dtype.
 
     Source: `statistics_ops.fixed_width_bins` of Graphcore's TensorFlow.
 
@@ -58,13 +58,13 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> jax.
 
     Args:
         inputs: [n] of a floating-point dtype.
-        levels: [m] of the dtype of inputs, ascending, m at least 1. Of levels that are not, and
-            that only run time knows, the counts mean nothing.
-        absolute_of_input: whether the absolute values of the inputs are counted.
+        levels: [m] of the dtype of inputs, ascending, m at least 1. If levels known only at run
+            time do not ascend, the counts are meaningless.
+        absolute_of_input: whether to count the absolute values of the inputs.
     Returns:
-        float32 [m + 1]; exact to 2**24 in one entry. Its derivatives are zero.
+        float32 [m + 1]; exact up to 2**24 in one entry. Its derivatives are zero.
     Raises:
-        ConfigError: other ranks or dtypes; known levels that do not ascend, or that are NaN.
+        ConfigError: wrong ranks or dtypes; known levels that do not ascend, or that are NaN.
 
     Source: `statistics_ops.histogram` of Graphcore's TensorFlow, `popops::histogram`.
 
@@ -84,11 +84,11 @@ def histogram_update(
 
     Args:
         hist: float32 [m + 1], what `histogram` returned for the same levels.
-        inputs, levels, absolute_of_input: as of `histogram`.
+        inputs, levels, absolute_of_input: as for `histogram`.
     Returns:
         float32 [m + 1].
     Raises:
-        ConfigError: other ranks or dtypes.
+        ConfigError: wrong ranks or dtypes.
 
     Source: `statistics_ops.histogram_update` of Graphcore's TensorFlow, `popops::histogram`.
 

@@ -1,4 +1,4 @@
-"""`identity_loss`: values that are a loss already."""
+"""`identity_loss`: values that already are a loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "none": lambda x: x}
 
 
 def identity_loss(x: Any, reduction: LossReduction) -> jax.Array:
-    """The sum, the mean or the array itself: its gradient is 1, 1 / size, or what comes in.
+    """The sum, the mean or the array itself; its gradient is 1, 1 / size, or the incoming one.
 
     Args:
         x: an array of floats.
@@ -23,7 +23,7 @@ def identity_loss(x: Any, reduction: LossReduction) -> jax.Array:
     Returns:
         a scalar; x for "none".
     Raises:
-        ConfigError: another reduction or dtype.
+        ConfigError: an invalid reduction or dtype.
 
     Source: `poptorch.identity_loss`.
 

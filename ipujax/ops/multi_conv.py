@@ -28,7 +28,7 @@ class Conv:
         lhs_dilation, rhs_dilation: one for each dimension of the field; default: 1.
         dimension_numbers: the layouts, as `jax.lax` has them.
         feature_group_count: groups of channels.
-        options: of this convolution, by PopLibs' names, such as {"partialsType": "half"}.
+        options: options of this convolution, by PopLibs' names, such as {"partialsType": "half"}.
 
     Source: `poplin::multiconv::ConvolutionArgs`.
     """
@@ -56,7 +56,7 @@ def _one(lhs: Any, rhs: Any, strides: Any, padding: Any, left: Any, right: Any, 
 
 
 class _Sizes(NamedTuple):
-    """Of one dimension of the field, with the zeros of dilation in between."""
+    """Sizes along one dimension of the field, including the zeros that dilation inserts."""
 
     data: int
     kernel: int
@@ -82,7 +82,7 @@ def _vjp(
 
 
 def _convolve(arrays: list[jax.Array], static: list[Any], options: str) -> list[jax.Array]:
-    """As one operation, but for those that poplin's does not take."""
+    """Runs convolutions as one operation, except those that poplin's does not support."""
     pairs = list(zip(arrays[::2], arrays[1::2], static, strict=True))
     is_alone = [_is_empty_or_crops(*pair) for pair in pairs]
     alone = [
@@ -105,7 +105,7 @@ def _is_empty_or_crops(lhs: jax.Array, rhs: jax.Array, static: Any) -> bool:
 
 
 def _gradients(lhs: Any, rhs: Any, ct: Any, conv: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Data, kernel and parameters of the two convolutions: that of the data, and of the kernel."""
+    """Data, kernel and parameters of the convolutions for the data's and the kernel's gradient."""
     strides, padding, left, right, groups, own = conv
     sizes = [
         _Sizes(*(max((n - 1) * step + 1, 0) for n, step in zip(each, steps, strict=True)))
@@ -140,7 +140,7 @@ def _by_groups(x: jax.Array, groups: int, axis: int) -> jax.Array:
 
 
 def _dimensions(*, convs: Any, options: str) -> str:
-    """Batches and output channels, and input channels, over which a result is summed."""
+    """Letters of batches, output channels, and input channels, over which a result is summed."""
     letters = iter(_LETTERS)
     operands, results = [], []
     for strides, *_, groups, _ in convs:
@@ -162,19 +162,21 @@ _MULTI_CONV: Op = Op(
 def multi_conv(
     convs: Sequence[Conv], options: Mapping[str, Any] | None = None
 ) -> tuple[jax.Array, ...]:
-    """The results of several convolutions that do not depend on each other, as one operation.
+    """Computes several independent convolutions as one operation.
 
-    On the IPU Model each is planned for all tiles, and they run one after the other; PopLibs on
-    hardware may run them side by side. So are the gradients of all data and kernels.
+    The gradients of all data and kernels are one operation, too. On the IPU Model each convolution
+    is planned for all tiles, and they run one after the other; on hardware PopLibs may run them
+    side by side.
 
     Args:
         convs: the convolutions, with float16 or float32 operands.
-        options: of PopLibs' multi-convolution, such as {"planType": "parallel"}; they have no
-            effect on the IPU Model.
+        options: options of PopLibs' multi-convolution, such as {"planType": "parallel"}; they have
+            no effect on the IPU Model.
     Returns:
-        an array for each.
+        an array for each convolution.
     Raises:
-        ConfigError: no `Conv`, or operands that are no convolution.
+        ConfigError: something other than a `Conv`, or arguments that are not those of a
+            convolution.
 
     Source: `nn_ops.multi_conv` of Graphcore's TensorFlow, `poplin::multiconv::convolution`.
 
@@ -212,7 +214,7 @@ def _positive(numbers: Any) -> tuple[int, ...]:
 
 
 def _in_poplins_layout(number: int, conv: Conv) -> tuple[Any, Any, tuple[Any, ...], list[int]]:
-    """Operands as [batch, channels, field...] and [out, in, kernel...], and the result's order."""
+    """Operands as [batch, channels, field...], [out, in, kernel...], and the result's order."""
     where = "ipu.ops.multi_conv"
     lhs, rhs = array(where, "lhs", conv.lhs), array(where, "rhs", conv.rhs)
     if lhs.dtype != rhs.dtype or not jnp.issubdtype(lhs.dtype, jnp.floating):

@@ -1,4 +1,4 @@
-"""`nop`: the array itself, made before what uses it."""
+"""`nop`: the array itself, computed before anything that uses it."""
 
 from __future__ import annotations
 

@@ -31,16 +31,16 @@ def normalise_image(
 ) -> jax.Array:
     """(image[c] * scale - channel_offsets[c]) * channel_scales[c], and a channel of zeros.
 
-    Four channels are what the IPU's convolutions like.
+    The IPU's convolutions work best with four channels.
 
     Args:
         image: [..., 3] of uint8, float16 or float32.
         channel_offsets, channel_scales: [3]; cast to the dtype of the result.
-        scale: of all channels, before the offsets; a number.
+        scale: factor of all channels, applied before the offsets; a number.
     Returns:
         [..., 4] of the image's dtype, float16 for uint8.
     Raises:
-        ConfigError: other shapes or dtypes, or a scale that is not finite.
+        ConfigError: wrong shapes or dtypes, or a scale that is not finite.
 
     Source: `image_ops.normalise_image` of Graphcore's TensorFlow, `popops::normaliseImage`.
 

@@ -1,4 +1,4 @@
-"""`print_tensor`: an array's elements on the standard error, while the program runs."""
+"""`print_tensor`: prints an array's elements to standard error while the program runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _PRINT = Op("print_tensor", _plain, dimensions="... -> ...", vjp=_vjp)
 
 
 def print_tensor(x: Any, title: str = "", print_gradient: bool = False) -> jax.Array:
-    """The array itself; where the program runs, its elements are written to the standard error.
+    """Returns the array; when the program runs, its elements are written to standard error.
 
-    Use the result: an array that nothing uses is not printed. Of a sharded array each device prints
-    its block; under `jax.vmap` the whole batch is printed at once.
+    Use the result: an array that nothing uses is not printed. For a sharded array, each device
+    prints its block; under `jax.vmap` the whole batch is printed at once.
 
     Args:
         x: any array; the real and the imaginary parts of complex numbers are printed one after the
             other.
-        title: written before it.
+        title: written before the elements.
         print_gradient: also print the array's gradient, with the title "gradient of ...".
     Returns:
         x.

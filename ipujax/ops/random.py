@@ -1,7 +1,7 @@
 """Random arrays from the generator of the tiles: `random_uniform`, `random_normal` and others.
 
 On IPUs the numbers are poprand's, elsewhere those of `jax.random`: the distributions are equal, the
-numbers are not. A seed gives the same numbers again.
+numbers are not. A seed always gives the same numbers.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def random_uniform(
     Args:
         shape: of the result.
         dtype: float32, float16, bfloat16 or int32.
-        low, high: numbers; of int32, both are drawn, too.
-        seed: a key of JAX, an integer or two of them; None: the next one after `ipu.reset_seed`.
+        low, high: numbers; for int32 both are included.
+        seed: a JAX key, an integer or two integers; None: the next seed after `ipu.reset_seed`.
     Returns:
         an array of the shape and dtype.
     Raises:
-        ConfigError: another dtype or seed, or high below low.
+        ConfigError: an invalid dtype or seed, or high below low.
 
     Source: `poprand::uniform`.
 
@@ -126,11 +126,11 @@ def random_normal(
         shape: of the result.
         dtype: float32, float16 or bfloat16.
         mean, stddev: numbers; the standard deviation is not negative.
-        seed: a key of JAX, an integer or two of them; None: the next one after `ipu.reset_seed`.
+        seed: a JAX key, an integer or two integers; None: the next seed after `ipu.reset_seed`.
     Returns:
         an array of the shape and dtype.
     Raises:
-        ConfigError: another dtype or seed, or a negative deviation.
+        ConfigError: an invalid dtype or seed, or a negative deviation.
 
     Source: `poprand::normal`.
 
@@ -160,11 +160,11 @@ def random_truncated_normal(
         dtype: float32, float16 or bfloat16.
         mean, stddev: numbers; the standard deviation is not negative.
         alpha: greater than 0.
-        seed: a key of JAX, an integer or two of them; None: the next one after `ipu.reset_seed`.
+        seed: a JAX key, an integer or two integers; None: the next seed after `ipu.reset_seed`.
     Returns:
         an array of the shape and dtype.
     Raises:
-        ConfigError: another dtype or seed, a negative deviation, alpha of 0 or less.
+        ConfigError: an invalid dtype or seed, a negative deviation, or alpha of 0 or less.
 
     Source: `poprand::truncatedNormal`.
 
@@ -187,17 +187,17 @@ def random_truncated_normal(
 def random_bernoulli(
     shape: Sequence[int], dtype: Any = jnp.float32, probability: float = 0.5, seed: Any = None
 ) -> jax.Array:
-    """1 with a probability, else 0.
+    """1 with the given probability, else 0.
 
     Args:
         shape: of the result.
         dtype: float32, float16, bfloat16 or int32.
         probability: 0 to 1.
-        seed: a key of JAX, an integer or two of them; None: the next one after `ipu.reset_seed`.
+        seed: a JAX key, an integer or two integers; None: the next seed after `ipu.reset_seed`.
     Returns:
         an array of the shape and dtype.
     Raises:
-        ConfigError: another dtype or seed, or no probability.
+        ConfigError: an invalid dtype or seed, or a probability outside 0 to 1.
 
     Source: `poprand::bernoulli`.
 

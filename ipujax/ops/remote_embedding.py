@@ -1,4 +1,4 @@
-"""Rows of a table that lies in streaming memory, as a remote buffer, and their updates in place."""
+"""Rows of a table in streaming memory, as a remote buffer, and their updates in place."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ STRATEGIES = ("token", "encoding")
 def remote_embedding_lookup(
     table: Any, ids: Any, *, axis_name: Any = None, partition_strategy: PartitionStrategy = "token"
 ) -> jax.Array:
-    """Rows of a table in streaming memory; each row is brought to the tiles for itself.
+    """Looks up rows of a table in streaming memory; each row is copied to the tiles by itself.
 
-    Put the table there with `jax.device_put` and a sharding of memory kind "pinned_host". Of a
-    table in another memory this is table[ids].
+    Put the table there with `jax.device_put` and a sharding of memory kind "pinned_host". For a
+    table in other memory this is table[ids].
 
     Args:
         table: [rows, columns] of a float dtype; with `axis_name`, this replica's part of it.
-        ids: [...] integers of rows of the (whole) table; those that only run time knows are clipped
-            to it.
+        ids: [...] integers of rows of the (whole) table; ids known only at run time are clipped to
+            it.
         axis_name: the mapped axis of replicas (of `jax.shard_map`) over which the table is
-            partitioned; each has indices of its own.
+            partitioned; each replica has ids of its own.
         partition_strategy: "token": parts are blocks of rows; "encoding": blocks of columns.
     Returns:
         [..., columns], on the device. Not differentiable with respect to the table: take the
         gradient with respect to these rows, for `remote_embedding_update`.
     Raises:
-        ConfigError: another rank or dtype, ids that are known to be no rows, an unknown strategy,
-            or where it is differentiated.
+        ConfigError: a wrong rank or dtype, ids known to be out of range, an unknown strategy, or
+            differentiation with respect to the table.
 
     Source: `HostEmbedding` with `enable_remote_buffer_embedding` of Graphcore's TensorFlow;
     `poplar::Graph::addRemoteBuffer`.
@@ -68,17 +68,17 @@ def remote_embedding_update(
 ) -> jax.Array:
     """The table after gradient descent on some of its rows: row - learning_rate * gradient.
 
-    Rows that occur several times are changed as often, one after the other. In a function whose
-    argument is donated, and whose result lies where it lay, the table is changed in place.
+    A row that occurs several times is updated as many times, one after the other. If the table is a
+    donated argument, and the result stays in its memory, the table is updated in place.
 
     Args:
-        table, ids, axis_name, partition_strategy: as those of `remote_embedding_lookup`.
-        gradients: of the rows, [..., columns]. Those of all replicas are used.
+        table, ids, axis_name, partition_strategy: as for `remote_embedding_lookup`.
+        gradients: gradients of the rows, [..., columns]. Those of all replicas are used.
         learning_rate: [] float.
     Returns:
-        the new table (or part), in the memory where it lay.
+        the new table (or part), in the same memory.
     Raises:
-        ConfigError: as `remote_embedding_lookup`; gradients of another shape.
+        ConfigError: as `remote_embedding_lookup`; gradients of a wrong shape.
 
     Source: as `remote_embedding_lookup`.
 
@@ -156,7 +156,7 @@ _lookup.defjvp(_no_derivative)
 def _local(
     table: jax.Array, ids: jax.Array, axis_name: Any, strategy: str
 ) -> tuple[jax.Array, jax.Array]:
-    """Where the ids' rows are in this replica's part, and whether they are in it."""
+    """Positions of the ids' rows in this replica's part, and whether they are in it."""
     count = _num_parts(axis_name, strategy)
     size = table.shape[0]
     ids = jnp.clip(ids, 0, size * count - 1)
@@ -166,7 +166,7 @@ def _local(
 
 
 def _num_parts(axis_name: Any, strategy: str) -> int:
-    """Into how many blocks of rows the table is partitioned."""
+    """Number of blocks of rows into which the table is partitioned."""
     return 1 if axis_name is None or strategy == "encoding" else int(lax.axis_size(axis_name))
 
 

@@ -20,7 +20,7 @@ from ipujax.ops.embedding_lookup import embedding_lookup
 
 
 class _Logits(NamedTuple):
-    """Logits less the logarithm of how often a class is drawn; labels of the same shape."""
+    """Logits minus the logarithm of how often each class is drawn."""
 
     true: jax.Array  # [batch, num_true]
     sampled: jax.Array  # [batch, num_sampled]
@@ -44,22 +44,22 @@ def nce_loss(
     Args:
         weights: [num_classes, dim], or a list of arrays whose concatenation has this shape.
         biases: [num_classes].
-        labels: [batch, num_true] integers, from 0 to num_classes - 1. Others that only run time
-            knows count as the nearest class.
+        labels: [batch, num_true] integers, from 0 to num_classes - 1. Numbers out of range that are
+            known only at run time count as the nearest class.
         inputs: [batch, dim], of the dtype of weights.
-        num_sampled: classes that are drawn for the whole batch.
+        num_sampled: number of classes drawn for the whole batch.
         num_classes: number of classes.
-        num_true: true classes of one example.
-        sampled_values: from a sampler, such as `ipu.ops.uniform_candidate_sampler`; None: those of
-            `log_uniform_candidate_sampler` with `seed`, unique.
-        seed: a key of JAX, an integer or two of them, for each step another one; None: the next one
-            of `ipu.reset_seed`.
-        remove_accidental_hits: whether drawn classes that are true ones of an example do not count
-            for it.
+        num_true: number of true classes of one example.
+        sampled_values: from a sampler, such as `ipu.ops.uniform_candidate_sampler`; None: unique
+            ones of `log_uniform_candidate_sampler` with `seed`.
+        seed: a JAX key, an integer or two integers, different in each step; None: the next seed
+            after `ipu.reset_seed`.
+        remove_accidental_hits: whether to ignore, for each example, the drawn classes that are true
+            classes of it.
     Returns:
         float32 [batch], the loss of each example. Differentiable in weights, biases and inputs.
     Raises:
-        ConfigError: other shapes or dtypes.
+        ConfigError: wrong shapes or dtypes.
 
     Source: `nn_ops.nce_loss` of Graphcore's TensorFlow; Gutmann and Hyvarinen, 2010.
 
@@ -98,11 +98,11 @@ def sampled_softmax_loss(
 
     Args:
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, seed,
-            remove_accidental_hits: as of `nce_loss`.
+            remove_accidental_hits: as for `nce_loss`.
     Returns:
         float32 [batch], the loss of each example. Differentiable in weights, biases and inputs.
     Raises:
-        ConfigError: as of `nce_loss`.
+        ConfigError: as for `nce_loss`.
 
     Source: `nn_ops.sampled_softmax_loss` of Graphcore's TensorFlow; Jean et al., 2014
     (arXiv 1412.2007), section 3.

@@ -23,7 +23,7 @@ def _plain(
     *,
     zero_unused: bool,
 ) -> jax.Array:
-    """Of several runs that meet in a row, the one from the last row of src stays."""
+    """Where several runs write one row, the row that is last in src stays."""
     row = jnp.arange(dst.shape[0], dtype=jnp.uint32)
     in_run = row - dst_offsets[:, None]  # wraps where the row is before the run
     source = jnp.where(in_run < num[:, None], in_run + src_offsets[:, None] + 1, 0)
@@ -34,14 +34,14 @@ def _plain(
 
 
 def _vjp(operands: Any, results: Any, cotangents: Any, *, zero_unused: bool) -> Sequence[Any]:
-    """The rows of src that were copied are found by slicing their numbers in the same way."""
+    """Finds the rows of src that were copied by slicing their numbers in the same way."""
     dst, src, *runs = operands
     (ct,) = cotangents
     numbers = jnp.arange(1, src.shape[0] + 1, dtype=jnp.uint32)[:, None]
     source = _SLICE(jnp.zeros((dst.shape[0], 1), jnp.uint32), numbers, *runs, zero_unused=True)
     is_kept = (source == 0).reshape(-1, *[1] * (dst.ndim - 1))
     kept = None if zero_unused else jnp.where(is_kept, ct, 0)
-    at = (source[:, 0] - 1).astype(jnp.uint32)  # no row at all where no run was
+    at = (source[:, 0] - 1).astype(jnp.uint32)  # out of range where no run was
     moved = jnp.zeros_like(src).at[at].add(ct, mode="drop")
     return [kept, moved, None, None, None]
 
@@ -52,22 +52,22 @@ _SLICE: Op = Op("sequence_slice", _plain, dimensions="D..., S..., N, N, N -> D..
 def sequence_slice(
     dst: Any, src: Any, num_elems: Any, src_offsets: Any, dst_offsets: Any, zero_unused: bool
 ) -> jax.Array:
-    """dst with runs of src's rows.
+    """Copies runs of src's rows into dst.
 
-    Run i copies num_elems[i] rows from src_offsets[i] on to dst_offsets[i] on. Runs are cut at the
-    end of src and of dst. Where runs meet in dst, the row that comes from the last row of src
-    stays. Differentiable in dst and src.
+    Run i copies num_elems[i] rows that begin at src_offsets[i] to rows that begin at
+    dst_offsets[i]. Runs are cut at the end of src and of dst. Where runs meet in dst, the row that
+    is last in src stays. Differentiable in dst and src.
 
     Args:
         dst: [rows, ...], of rank 2 or more.
         src: [other rows, ...], with rows of the shape and dtype of dst's.
-        num_elems, src_offsets, dst_offsets: [n] integers, not negative. A run with a negative
-            number or offset that only run time knows is not copied.
+        num_elems, src_offsets, dst_offsets: [n] integers, not negative. A run whose number or
+            offset is negative only at run time is not copied.
         zero_unused: rows of dst that no run covers become zero.
     Returns:
         an array like dst.
     Raises:
-        ConfigError: other shapes or dtypes, or known numbers that are negative.
+        ConfigError: wrong shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice` of Graphcore's TensorFlow, `popops::sequenceSlice`.
 
@@ -93,7 +93,7 @@ def sequence_slice_pack(
     Returns:
         an array like dst.
     Raises:
-        ConfigError: other shapes or dtypes, or known numbers that are negative.
+        ConfigError: wrong shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice_pack` of Graphcore's TensorFlow.
 
@@ -119,7 +119,7 @@ def sequence_slice_unpack(
     Returns:
         [total_elements, ...], of src's dtype.
     Raises:
-        ConfigError: other shapes or dtypes, or known numbers that are negative.
+        ConfigError: wrong shapes or dtypes, or known numbers that are negative.
 
     Source: `slicing_ops.sequence_slice_unpack` of Graphcore's TensorFlow.
 
@@ -151,7 +151,7 @@ def _numbers(where: str, name: str, value: Any) -> jax.Array:
         )
     if name == "num_elems":
         numbers = jnp.maximum(numbers, 0)
-    return numbers.astype(jnp.uint32)  # negative offsets become ones behind all rows
+    return numbers.astype(jnp.uint32)  # negative offsets become ones beyond all rows
 
 
 def _ends(where: str, num_elems: Any) -> jax.Array:

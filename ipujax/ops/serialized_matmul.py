@@ -14,7 +14,7 @@ from ipujax.errors import ConfigError
 from ipujax.types import SerializationDimension
 
 _WHERE = "ipu.ops.serialized_matmul"
-#: TensorFlow's names, and PopTorch's: which dimension of [m, k] x [k, n] is cut.
+#: TensorFlow's and PopTorch's names: which dimension of [m, k] x [k, n] is split.
 _DIMENSIONS = {
     "a_columns": "m",
     "a_rows_b_columns": "k",
@@ -34,23 +34,24 @@ def serialized_matmul(
     transpose_b: bool = False,
     keep_precision: bool = False,
 ) -> jax.Array:
-    """a @ b as a loop with one smaller product, which needs less memory and code, and more time.
+    """Computes a @ b as a loop over smaller products: less memory and code, but more time.
 
     Its gradients are loops over the same parts.
 
     Args:
         a: [..., m, k]; [..., k, m] with `transpose_a`.
-        b: [..., k, n] of a's dtype, with equal dimensions before; [..., n, k] with `transpose_b`.
-        serialization_factor: number of parts; divides the dimension that is cut.
-        serialization_dimension: "a_columns" or "input_channels": m is cut; "b_rows" or
+        b: [..., k, n] of a's dtype, with the same leading dimensions; [..., n, k] with
+            `transpose_b`.
+        serialization_factor: number of parts; divides the dimension that is split.
+        serialization_dimension: "a_columns" or "input_channels": m is split; "b_rows" or
             "output_channels": n; "a_rows_b_columns" or "reducing_dim": k, and the products of the
             parts are added up.
-        keep_precision: sums of float16 products over parts of k are in float32.
+        keep_precision: add up float16 products over parts of k in float32.
     Returns:
         [..., m, n], of a's dtype.
     Raises:
-        ConfigError: other shapes or dtypes, a factor that does not divide the dimension, or a
-            dimension of another name.
+        ConfigError: wrong shapes or dtypes, a factor that does not divide the dimension, or an
+            unknown dimension.
 
     Source: `serialized_matmul` of Graphcore's TensorFlow, `poptorch.serializedMatMul`.
 

@@ -51,7 +51,7 @@ def sort_key_value(keys: Any, values: Any, axis: int = -1) -> jax.Array:
     Returns:
         an array like values.
     Raises:
-        ConfigError: other shapes, complex keys or values, or no such axis.
+        ConfigError: different shapes, complex keys or values, or no such axis.
 
     Source: `popops::sortKeyValue`.
 

@@ -41,7 +41,7 @@ def top_k(
     """The k largest (or smallest) elements of the last dimension, and their indices.
 
     NaN is the largest, and -0 is below 0. Of equal elements the one with the lower index is
-    selected. The best come first; in the other order all is reversed. Differentiable in x.
+    selected. The best come first; the opposite order reverses everything. Differentiable in x.
 
     Args:
         x: [..., n], floats or integers of 32 bits or less.
@@ -51,7 +51,7 @@ def top_k(
     Returns:
         values [..., k] of x's dtype, and indices [..., k], int32.
     Raises:
-        ConfigError: k beyond n, no dimension, another order, complex x.
+        ConfigError: k beyond n, no dimension, an unknown order, complex x.
 
     Source: `popops::topKWithPermutation`.
 

@@ -39,7 +39,7 @@ class AdamState(NamedTuple):
     mu: Any  # pytree like the parameters, first moments in `first_moment_dtype`
     nu: Any  # pytree like the parameters, second moments in `second_moment_dtype`
     hyperparameters: Hyperparameters
-    scaling: Any = None  # float32 [], by which the moments are scaled, where it is a variable
+    scaling: Any = None  # float32 [], scale of the moments, if it is a variable
 
 
 def adam(
@@ -67,18 +67,18 @@ def adam(
     Args:
         learning_rate, b1, b2, eps, weight_decay: numbers, `ipu.optim.variable`, or functions of the
             number of updates so far.
-        loss_scaling: what the loss was multiplied by, see `ipu.optim.scale_loss`; no function.
+        loss_scaling: the factor of the loss, see `ipu.optim.scale_loss`; not a function.
         bias_correction: whether moments are divided by 1 - b ** t.
-        max_grad_norm: gradients / loss_scaling whose norm, that of all arrays together, is larger
-            are scaled to have this norm, before weight decay; inside `ipu.optim.shard_state` it is
+        max_grad_norm: if the norm of gradients / loss_scaling, over all arrays together, is larger,
+            they are scaled to this norm, before weight decay; inside `ipu.optim.shard_state` it is
             the norm of whole gradients. None: no bound.
-        scaled_optimizer_state: whether m lies in the state times loss_scaling, and v times its
-            square, so that small moments do not underflow in float16. Where the scale is a variable
-            that changes, the state is scaled anew.
+        scaled_optimizer_state: whether the state holds m times loss_scaling, and v times its
+            square, so that small moments do not underflow in float16. If the scale is a variable
+            that changes, the state is rescaled.
         first_moment_dtype, second_moment_dtype: dtypes of m and v; None: float32, or the
-            parameter's where it is wider. Updates are computed in float32 or wider.
-        accumulator_dtype, num_micro_batches: the mean of the gradients of several calls makes one
-            update, see `ipu.optim.gradient_accumulation`.
+            parameter's if it is wider. Updates are computed in float32 or wider.
+        accumulator_dtype, num_micro_batches: make one update from the mean of the gradients of
+            several calls, see `ipu.optim.gradient_accumulation`.
     Returns:
         An optax transformation; updates have the dtypes of the parameters. An update with a
         variable that is NaN or infinite changes nothing: it is zero, and the state stays.
@@ -115,7 +115,7 @@ Rule = Callable[[Any, AdamState, Any, Values], tuple[Any, AdamState]]
 
 @dataclass(frozen=True)
 class Family:
-    """The arguments of `adam`, which the others have, too."""
+    """The arguments that `adam` and the other optimizers share."""
 
     learning_rate: Hyperparameter
     b1: Hyperparameter
@@ -146,9 +146,10 @@ class Family:
         Args:
             rule: makes the updates.
             l2: whether gradients get weight decay.
-            needs: for what the parameters are needed at each update.
-            second_power: how often the second moment is scaled where the state is.
-            axis_name: of replicas that hold a part of every parameter each.
+            needs: what each update needs the parameters for.
+            second_power: the power of the scale that multiplies the second moment in a scaled
+                state.
+            axis_name: the axis of replicas that each hold a part of every parameter.
         """
         for name in ("first_moment_dtype", "second_moment_dtype", "accumulator_dtype"):
             check_dtype(where, name, getattr(self, name))
@@ -195,10 +196,10 @@ class Family:
 def _rescaled(
     state: AdamState, h: Values, second_power: int, to_store: bool, like: AdamState | None = None
 ) -> AdamState:
-    """Moments that were scaled as plain ones; or, to be stored, the other way round.
+    """Unscales the moments; with `to_store`, scales them.
 
     Args:
-        like: the state whose dtypes they are stored in.
+        like: the state whose dtypes the stored moments get.
     """
     scale = h["loss_scaling"] if to_store or state.scaling is None else state.scaling
 
@@ -236,7 +237,7 @@ def adam_terms(
 
 
 def correction(decay: Any, count: jax.Array, dtype: Any) -> Any:
-    """1 - decay ** count, exact where decay is a constant close to 1."""
+    """1 - decay ** count, exact if decay is a constant close to 1."""
     if not isinstance(decay, float):
         return 1 - decay ** count.astype(dtype)
     return -jnp.expm1(count.astype(dtype) * math.log(decay)) if decay else 1.0

@@ -43,11 +43,11 @@ def adamax(
     Args:
         learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
             scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
-            num_micro_batches: as of `ipu.optim.adam`; the second moment needs no bias
+            num_micro_batches: as for `ipu.optim.adam`; the second moment needs no bias
             correction, and scales with the gradients, not with their squares.
     Returns:
         An optax transformation; updates have the dtypes of the parameters. Where v is zero, which
-        needs eps = 0, the update is zero.
+        is only possible with eps = 0, the update is zero.
     Raises:
         ConfigError: as `ipu.optim.adam`.
 

@@ -41,7 +41,7 @@ def adamw(
     Args:
         learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
             scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
-            num_micro_batches: as of `ipu.optim.adam`.
+            num_micro_batches: as for `ipu.optim.adam`.
     Returns:
         An optax transformation; updates have the dtypes of the parameters.
     Raises:

@@ -31,12 +31,13 @@ def cross_replica(
         tx: any optax transformation.
         reduction: "mean" or "sum" of the replicas' gradients.
         replica_group_size: reduce within groups of this many consecutive replicas; None: all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         A transformation whose `update` must run on the replicas; `init` may run anywhere.
     Raises:
         ConfigError: `tx` is not an optax transformation, or the reduction is unknown.
-        ReplicationError: at `update`: no axis is mapped, or the group size does not divide.
+        ReplicationError: at `update`: no axis is mapped, or the group size does not divide the
+            replicas.
 
     Example:
         >>> tx = ipu.optim.cross_replica(optax.sgd(1.0))

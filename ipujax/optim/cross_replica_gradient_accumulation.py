@@ -30,7 +30,7 @@ def cross_replica_gradient_accumulation(
         dtype: dtype of the accumulators, see `gradient_accumulation`.
         reduction: "mean" or "sum", over both micro-batches and replicas.
         replica_group_size: reduce within groups of this many consecutive replicas; None: all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Raises:
         ConfigError, ReplicationError: as `cross_replica` and `gradient_accumulation`.
 

@@ -48,7 +48,7 @@ def gradient_accumulation(
         dtype: dtype of the accumulators: None for that of each parameter, a dtype, or a function
             of the parameter that returns one. `tx` gets gradients in this dtype, and makes its
             state and its updates from them.
-        reduction: "mean" or "sum": what `tx` gets of the micro-batches' gradients. "running_mean"
+        reduction: "mean" or "sum" of the micro-batches' gradients, which `tx` gets. "running_mean"
             is a mean that is updated at every step, so that the accumulator stays small.
     Raises:
         ConfigError: `tx` is not an optax transformation, there is less than one micro-batch, or the
@@ -97,10 +97,10 @@ def gradient_accumulation(
 
 
 def check_num_micro_batches(where: str, num_micro_batches: Any) -> int:
-    """The number of micro-batches.
+    """Checks the number of micro-batches.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not an integer from 1 to 2**31 - 1.
     """
     number = whole_number(num_micro_batches)
     if number is None or not 1 <= number <= LARGEST_INT32:
@@ -128,7 +128,7 @@ def _dtype_function(dtype: AccumulatorDtype) -> Callable[[Any], Any]:
 
 
 def _is_dtype(value: Any) -> bool:
-    """Whether it names a dtype, as classes and JAX's scalar types do, which can be called."""
+    """Whether it names a dtype; classes and JAX's scalar types do, although they are callable."""
     try:
         return jnp.dtype(value) is not None
     except TypeError:

@@ -49,7 +49,7 @@ RANGES: Mapping[str, Range] = {
 
 @dataclass(frozen=True)
 class Variable:
-    """A hyperparameter that lies in the state; made by `ipu.optim.variable`."""
+    """A hyperparameter that is stored in the state; made by `ipu.optim.variable`."""
 
     value: float
 
@@ -61,12 +61,12 @@ Hyperparameter: TypeAlias = float | Variable | Callable[[jax.Array], Any]
 def variable(value: float) -> Variable:
     """A hyperparameter that changes without compiling the training step again.
 
-    It lies in the optimizer's state, as float32 []; `set_hyperparameters` sets it.
+    It is stored in the optimizer's state, as float32 []; `set_hyperparameters` sets it.
 
     Args:
         value: the first value; a finite number.
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not.
 
     Source: PopTorch's variable optimizer attributes.
 
@@ -83,7 +83,7 @@ def variable(value: float) -> Variable:
 
 @jax.tree_util.register_pytree_with_keys_class
 class Hyperparameters:
-    """The part of a state that knows its optimizer's hyperparameters.
+    """The part of a state that holds its optimizer's hyperparameters.
 
     A pytree: variables are its leaves, the rest is static.
 
@@ -118,7 +118,7 @@ class Values(dict[str, Any]):
     """Hyperparameters of one update by name: floats, or float32 [].
 
     Attributes:
-        valid: bool []: all variables are finite; None where there is no variable.
+        valid: bool []: all variables are finite; None if there is no variable.
     """
 
     valid: jax.Array | None = None
@@ -142,7 +142,7 @@ class Declared:
         return not isinstance(given, Variable) and not callable(given) and given == value
 
     def initial(self) -> Hyperparameters:
-        """The part of the first state."""
+        """The hyperparameters of the first state."""
         variables = {
             name: jnp.float32(value.value)
             for name, value in self.given.items()
@@ -151,10 +151,10 @@ class Declared:
         return Hyperparameters(self.owner, self._constants(), variables)
 
     def values(self, state: Hyperparameters, count: jax.Array) -> Values:
-        """What an update uses after `count` others.
+        """The hyperparameters of the update that follows `count` others.
 
         Raises:
-            ConfigError: the state is of an optimizer with other constants.
+            ConfigError: the state belongs to an optimizer with other constants.
         """
         self._check_state(state)
         values = Values()
@@ -187,7 +187,7 @@ class Declared:
 
 
 def set_hyperparameters(state: Any, **values: Any) -> Any:
-    """The state of an optimizer with other values of its variables.
+    """Returns the state of an optimizer with new values of its variables.
 
     Args:
         state: a pytree that holds states of `ipu.optim` optimizers, wrapped or not. Every
@@ -227,14 +227,14 @@ def set_hyperparameters(state: Any, **values: Any) -> Any:
 
 
 def hyperparameters_in(state: Any) -> Iterator[Hyperparameters]:
-    """Those of all optimizers in a state."""
+    """The hyperparameters of all optimizers in a state."""
     for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, Hyperparameters)):
         if isinstance(node, Hyperparameters):
             yield node
 
 
 def check_number(where: str, name: str, value: Any, what: str, allowed: bool) -> None:
-    """The error of all numbers that are not allowed."""
+    """Raises the error for a number that is not allowed."""
     if not allowed:
         raise ConfigError(f"[{where}] needs {name} to be {what}; got {value!r}. Pass such a value.")
 
@@ -272,7 +272,7 @@ def _check_variable(name: str, found: list[Hyperparameters]) -> None:
 
 
 def _filled(old: Any, value: Any) -> Any:
-    """The value in the shape, dtype and place of the old one."""
+    """The value with the shape, dtype and place of the old one."""
     if value is None:
         return old
     new = jnp.full_like(old, value)

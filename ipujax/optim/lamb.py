@@ -45,16 +45,16 @@ def lamb(
         x = m / (sqrt(v) + eps) + weight_decay * w
         update = -learning_rate * min(norm(w), max_weight_norm) / norm(x) * x
 
-    The ratio is 1 where one of the norms is zero. Norms are computed in float32, of whole arrays:
+    The ratio is 1 if one of the norms is zero. Norms are computed in float32, of whole arrays:
     inside `ipu.optim.shard_state` the sums of squares are added over the replicas, all in one
     collective.
 
     Args:
         learning_rate, b1, b2, eps, weight_decay, loss_scaling, bias_correction, max_grad_norm,
             scaled_optimizer_state, first_moment_dtype, second_moment_dtype, accumulator_dtype,
-            num_micro_batches: as of `ipu.optim.adam`.
-        max_weight_norm: the largest norm of an array of parameters that counts; None: no bound.
-        axis_name: the axis of replicas that hold a part of every parameter each, such as those of
+            num_micro_batches: as for `ipu.optim.adam`.
+        max_weight_norm: upper bound of norm(w); None: no bound.
+        axis_name: the axis of replicas that each hold a part of every parameter, such as those of
             `ipu.shard_weights`; not needed inside `shard_state`.
     Returns:
         An optax transformation; updates have the dtypes of the parameters.

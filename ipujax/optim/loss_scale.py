@@ -41,7 +41,7 @@ class LossScaleState(NamedTuple):
 
     @property
     def scale(self) -> jax.Array:
-        """float32 []: what the next loss is multiplied by."""
+        """float32 []: the factor of the next loss."""
         return self.hyperparameters.variables[NAME]
 
 
@@ -63,9 +63,9 @@ def loss_scale(
     """Makes an optimizer take gradients of a loss that was multiplied by a scale.
 
     Multiply the loss by the scale with `ipu.optim.scale_loss(loss, state)`. `tx` gets the gradients
-    divided by the scale, in float32. An update whose gradients hold an infinity or a NaN, or
-    float16 numbers of the largest size, to which IPUs may saturate, is skipped: updates are zero,
-    and the state of `tx` stays as it is.
+    divided by the scale, in float32. An update is skipped if its gradients have an infinity, a NaN
+    or a float16 number of the largest size, to which IPUs may saturate: updates are zero, and the
+    state of `tx` stays as it is.
 
     An automatic scale follows the histogram of the scaled gradients' sizes. It has one edge, at
     `bin_edge_location` times the largest number of `dtype`. At the end of a period the scale
@@ -74,21 +74,20 @@ def loss_scale(
     begins another period.
 
     Args:
-        tx: any optax transformation; one that accumulates gradients belongs around `loss_scale`,
-            so that overflows of sums count too.
+        tx: any optax transformation; one that accumulates gradients belongs around `loss_scale`, so
+            that overflows of sums count, too.
         scale: the first scale, or the only one.
         automatic: whether the scale changes.
         period: updates between two changes.
         bin_edge_location: from 0 to 1.
         threshold_upper_count_proportion: from 0 to 1.
-        increase_factor, decrease_factor: what the scale is multiplied by; above 1, and between 0
-            and 1.
+        increase_factor, decrease_factor: factors of the scale; above 1, and between 0 and 1.
         minimum, maximum: the scale stays between them. The largest power of two in float16 is
-            2 ** 15; the gradient of a float16 loss begins with the scale.
+            2 ** 15; the gradient of a float16 loss starts from the scale.
         dtype: the dtype in which gradients are computed.
         axis_name: the axis of replicas that update with different gradients, as around
             `ipu.optim.cross_replica`: all replicas skip an update that one must skip. Not needed
-            inside of `cross_replica` and `shard_state`.
+            inside `cross_replica` and `shard_state`.
     Returns:
         A transformation whose state has `scale` and `skipped`; updates have the dtypes of the
         parameters. `ipu.optim.set_hyperparameters(state, loss_scaling=...)` sets the scale.
@@ -150,7 +149,7 @@ def loss_scale(
 def _rescaled(
     state: LossScaleState, counts: jax.Array, good: jax.Array, options: dict[str, Any]
 ) -> LossScaleState:
-    """The state after an update: with another scale where a period ends or the update is bad."""
+    """The state after an update: with a new scale if a period ends or the update is bad."""
     share = options["threshold_upper_count_proportion"]
     ends = ~good | (state.step + 1 >= options["period"])
     down = ~good | (counts[1] * (1 - share) > share * counts[0])
@@ -168,10 +167,10 @@ def scale_loss(loss: Any, state: Any) -> jax.Array:
 
     Args:
         loss: [...], of any floating-point dtype.
-        state: a state with that of `ipu.optim.loss_scale`, or of optimizers with `loss_scaling`,
-            at any depth. Both at once multiply.
+        state: a state that contains that of `ipu.optim.loss_scale`, or of optimizers with
+            `loss_scaling`, at any depth. If it contains both, the scales multiply.
     Returns:
-        float32 [...], or wider; the gradient by a float16 loss begins with the scale in float16.
+        float32 [...], or wider; the gradient of a float16 loss starts from the scale in float16.
     Raises:
         ConfigError: the optimizers of the state have different loss scales.
 
@@ -212,7 +211,7 @@ def _counts(grads: Any, edge: float) -> jax.Array:
             return jnp.zeros(3)
         upper = jnp.sum(jnp.where(size <= edge, 0.0, 1.0))  # a NaN is above
         largest = jnp.max(size)
-        # A half at its largest may be what an IPU made of a larger number.
+        # A half of the largest size may be a larger number that an IPU saturated.
         fits = largest < limit if g.dtype == jnp.float16 else largest <= limit
         return jnp.stack([g.size - upper, upper, jnp.where(fits, 0.0, 1.0)])
 

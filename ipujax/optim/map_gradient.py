@@ -25,7 +25,7 @@ def map_gradient(
         tx: any optax transformation.
         fn: (gradient [...], parameter [...]) -> gradient [...].
     Raises:
-        ConfigError: `tx` is not an optax transformation, or `fn` no function; at `update`: no
+        ConfigError: `tx` is not an optax transformation, or `fn` is not a function; at `update`: no
             parameters were passed.
 
     Example:

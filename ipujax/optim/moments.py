@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def compute_dtype(x: Any) -> Any:
-    """What updates are computed in: float32, or what is wider."""
+    """The dtype that updates are computed in: float32 or wider."""
     return wide_dtype(jnp.result_type(x))
 
 
@@ -33,7 +33,7 @@ def zeros(params: Any, dtype: Any) -> Any:
 
 
 def unscaled(grads: Any, h: Values) -> Any:
-    """Gradients by the unscaled loss, in `compute_dtype`."""
+    """Gradients of the unscaled loss, in `compute_dtype`."""
 
     def one(grad: Any) -> Any:
         grad = grad.astype(compute_dtype(grad))
@@ -43,14 +43,14 @@ def unscaled(grads: Any, h: Values) -> Any:
 
 
 def with_decay(grads: Any, params: Any, decay: Any) -> Any:
-    """Gradients with decay times the parameters."""
+    """Gradients plus decay times the parameters."""
     if is_number(decay, 0.0):
         return grads
     return jax.tree.map(lambda g, p: g + decay * p.astype(g.dtype), grads, params)
 
 
 def clipped(where: str, grads: Any, bound: Any, axis_name: AxisName | None = None) -> Any:
-    """Gradients of at most this norm, that of all together, over the parts that replicas hold."""
+    """Gradients scaled to a global norm of at most `bound`, over the parts that replicas hold."""
     leaves = jax.tree.leaves(grads)
     if bound is None or not leaves:
         return grads
@@ -87,13 +87,13 @@ def averaged(moment: Any, values: Any, decay: Any) -> Any:
 
 
 def in_dtype_of(updates: Any, grads: Any, params: Any) -> Any:
-    """Updates in the dtypes of the parameters, or of the gradients where there are none."""
+    """Updates in the dtypes of the parameters, or of the gradients if there are none."""
     like = grads if params is None else params
     return jax.tree.map(lambda u, x: u.astype(jnp.result_type(x)), updates, like)
 
 
 def kept(keep: jax.Array | None, updates: Any, new: Any, old: Any) -> tuple[Any, Any]:
-    """The updates and the new state where `keep` holds; else zeros and the old state."""
+    """The updates and the new state if `keep` holds; otherwise zeros and the old state."""
     if keep is None:
         return updates, new
     updates = jax.tree.map(lambda u: jnp.where(keep, u, jnp.zeros_like(u)), updates)
@@ -106,7 +106,7 @@ def accumulating(
     num_micro_batches: int,
     accumulator_dtype: Any,
 ) -> optax.GradientTransformationExtraArgs:
-    """The optimizer, which acts on every `num_micro_batches`-th call only if there are several."""
+    """The optimizer; it acts on every `num_micro_batches`-th call."""
     tx = on_arrays(where, extended(where, make()))
     if whole_number(num_micro_batches) == 1:
         return tx

@@ -21,8 +21,8 @@ def offload_state(
 ) -> optax.GradientTransformationExtraArgs:
     """Keeps the state of an optimizer in streaming memory between two steps.
 
-    `init` and `update` return state whose arrays lie in the memory kind "pinned_host"; `update`
-    brings them to the device first. Donate the state to the jitted step, so that it is changed in
+    `init` and `update` return state whose arrays are in the memory kind "pinned_host"; `update`
+    brings them to the device first. Donate the state to the jitted step, so that it is updated in
     place.
 
     Args:

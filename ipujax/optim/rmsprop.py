@@ -61,14 +61,14 @@ def rmsprop(
         u = momentum * u + x;   update = -learning_rate * u
 
     Args:
-        learning_rate, eps, weight_decay, loss_scaling: as of `ipu.optim.adam`.
+        learning_rate, eps, weight_decay, loss_scaling: as for `ipu.optim.adam`.
         decay: PyTorch's alpha.
         momentum: decay of the velocity u.
         centered: whether the variance of the gradients is used instead of the mean square.
-        tf_variant: as TensorFlow: eps is inside of the square root, v starts from 1, and the
+        tf_variant: as in TensorFlow: eps is inside the square root, v starts from 1, and the
             velocity holds updates with their learning rates.
         first_moment_dtype, second_moment_dtype, velocity_dtype: dtypes of m, v and u.
-        accumulator_dtype, num_micro_batches: as of `ipu.optim.adam`.
+        accumulator_dtype, num_micro_batches: as for `ipu.optim.adam`.
     Returns:
         An optax transformation; updates have the dtypes of the parameters. A variance that rounds
         to below zero counts as zero.

@@ -66,21 +66,21 @@ def sgd(
     momentum there is no velocity.
 
     Args:
-        learning_rate, weight_decay, loss_scaling: as of `ipu.optim.adam`.
+        learning_rate, weight_decay, loss_scaling: as for `ipu.optim.adam`.
         momentum, dampening: of the velocity v.
         nesterov: whether the update looks one step ahead; needs momentum and no dampening.
         velocity_scaling: factor of the stored velocity, so that it neither underflows nor
             overflows `velocity_dtype`.
         combined_accumulation: whether the velocity is also the accumulator of the gradients, which
-            saves the memory of one. Part of an update is then computed with the hyperparameters of
-            the update before it. Replicas reduce the gradients of every micro-batch, or name their
-            axis here.
-        velocity_dtype: dtype of v; None: float32, or the parameter's where it is wider.
-        accumulator_dtype, num_micro_batches: as of `ipu.optim.adam`; with combined accumulation
+            saves an accumulator. Part of an update is then computed with the hyperparameters of the
+            previous update. Reduce the gradients of every micro-batch over the replicas, or pass
+            `axis_name`.
+        velocity_dtype: dtype of v; None: float32, or the parameter's if it is wider.
+        accumulator_dtype, num_micro_batches: as for `ipu.optim.adam`; with combined accumulation
             only Nesterov's update has accumulators.
         axis_name: for combined accumulation only: the axis of replicas, over which the velocities
-            are averaged at each update, one collective for all micro-batches; gradients are those
-            of each replica, and so is the state between updates.
+            are averaged at each update, in one collective for all micro-batches; each replica has
+            its own gradients, and its own state between updates.
     Returns:
         An optax transformation; updates have the dtypes of the parameters.
     Raises:

@@ -31,7 +31,7 @@ class CombinedSgdState(NamedTuple):
 
     count: jax.Array  # type: ignore[assignment]  # int32 []: updates so far
     micro_step: jax.Array  # int32 []: micro-batches seen since the last update
-    velocity: Any  # pytree like the parameters: what the next velocity is known to be so far
+    velocity: Any  # pytree like the parameters: the next velocity as far as it is known
     accumulated: Any  # pytree like the parameters: sums of gradients, for Nesterov's update only
     hyperparameters: Hyperparameters
 
@@ -117,7 +117,7 @@ def _accumulate(
 
 
 def _over_replicas(where: str, state: CombinedSgdState, axis_name: AxisName) -> CombinedSgdState:
-    """With the means of what was accumulated."""
+    """The state with the replicas' means of what was accumulated."""
     parts = (state.velocity, state.accumulated)
     means = cross_replica_mean(parts, axis_name=resolve_axis(where, axis_name))
     velocity, sums = jax.tree.map(

@@ -31,7 +31,7 @@ def shard_state(
 
     Gradients are reduce-scattered; each of the R replicas updates one part of each parameter, which
     is flattened and padded to a multiple of R; the updates are gathered. This sends as much over
-    the links as one all-reduce, and state takes 1 / R of the memory on each replica.
+    the links as one all-reduce, and the state takes 1 / R of the memory on each replica.
 
     `tx` must be elementwise, as Adam and SGD are, or know of the parts, as `ipu.optim.lamb` and
     `ipu.optim.loss_scale` do. Others that use whole parameters or their norm (clipping by global
@@ -40,7 +40,7 @@ def shard_state(
     Args:
         tx: such an optax transformation.
         reduction: "mean" or "sum" of the replicas' gradients.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         A transformation whose `init` and `update` must both run on the replicas.
     Raises:

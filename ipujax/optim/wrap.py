@@ -35,7 +35,7 @@ def extended(where: str, tx: optax.GradientTransformation) -> optax.GradientTran
 def on_arrays(
     where: str, tx: optax.GradientTransformationExtraArgs
 ) -> optax.GradientTransformationExtraArgs:
-    """The transformation, which also takes numbers of Python, and refuses what is no array."""
+    """The transformation; it also takes Python numbers, and refuses anything but arrays."""
 
     def init(params: Any) -> Any:
         return tx.init(_arrays(where, "parameters", params))
@@ -65,8 +65,9 @@ def _arrays(where: str, name: str, values: Any) -> Any:
 def check_not_summed(where: str, grads: Any, axis_name: Any) -> None:
     """Refuses gradients that JAX has already summed over the replicas.
 
-    Inside `shard_map(check_vma=True)` the derivative by a value that all replicas share is a sum
-    over replicas: a second reduction would scale it. So is that by an `ipu.WeightShard`.
+    Inside `shard_map(check_vma=True)` the derivative with respect to a value that all replicas
+    share is a sum over replicas, which a second reduction would scale. The same holds for an
+    `ipu.WeightShard`.
     """
     check_no_shards(where, grads)
     if not jax_compat.varying_axes(jax.lax.axis_index(axis_name)):

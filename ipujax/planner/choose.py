@@ -13,7 +13,7 @@ from ipujax.planner.search import Costs, Cut, best_cut, best_ring
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to run the parts, with what it should cost."""
+    """One way to run the parts, with its estimated cost."""
 
     ends: tuple[int, ...]  #: of stages, as numbers of parts
     device_mapping: tuple[int, ...]
@@ -105,7 +105,7 @@ def _costs(intervals: Intervals, place: int, num_stages: int, priority: str, lim
 
 
 def priced(intervals: Intervals, ends: tuple[int, ...], mapping: tuple[int, ...]) -> Choice:
-    """What a cut should cost."""
+    """A cut with its estimated cost."""
     count = len(ends)
     starts = (0, *ends[:-1])
     depths = [intervals.schedule.depth(place, count) for place in range(count)]

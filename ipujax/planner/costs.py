@@ -1,4 +1,4 @@
-"""What the parts of a function cost on one IPU: each different part is compiled once."""
+"""The costs of a function's parts on one IPU; each distinct part is compiled once."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from ipujax.planner.operations import Value
 from ipujax.planner.parts import Divided
 from ipujax.planner.pieces import Piece, source_of
 
-#: FIFOs are costed with so many entries.
+#: FIFOs are costed with this many entries.
 FIFO_ENTRIES = 2
-#: Which arguments of costed programs are updated in place.
+#: Indices of the arguments that costed programs update in place.
 ACCUMULATORS, FIFOS = 2, 3
 
 
 @dataclass(frozen=True)
 class PartCost:
-    """Of one micro-batch, forward and, where the function is trained, backward."""
+    """The cost of one micro-batch, forward and, if the function is trained, backward."""
 
     cycles: float
-    fifo_cycles: float  #: for what waits for the backward pass
-    tile_bytes: float  #: of the fullest tile; weights, their accumulators and temporaries left out
+    fifo_cycles: float  #: for values that wait for the backward pass
+    tile_bytes: float  #: of the fullest tile, without weights, their accumulators and temporaries
     temporary_bytes: float  #: of the IPU
-    stash_bytes: float  #: what waits for the backward pass, of the IPU
+    stash_bytes: float  #: values that wait for the backward pass, of the IPU
 
 
 @dataclass(slots=True)
 class Pricing:
-    """The costs of parts, by compiling them for the device."""
+    """Finds the costs of parts by compiling them for the device."""
 
     divided: Divided
     device: Any
     training: bool
     remat: Any  #: as in `ipu.stage`
     known: dict[str, PartCost] = field(default_factory=dict)
-    active: set[Value] = field(default_factory=set)  #: what gradients flow through
+    active: set[Value] = field(default_factory=set)  #: values that gradients flow through
 
     def __post_init__(self) -> None:
         if self.training:
@@ -136,10 +136,10 @@ class _Program:
         return outputs, self._accumulated(gradients, accumulators), filled
 
     def stash(self) -> dict[int, Any]:
-        """What waits between the forward and the backward pass.
+        """The values that wait between the forward and the backward pass.
 
-        Residuals of `jax.vjp` by index, each value once; what follows from weights alone is there
-        anyway.
+        Residuals of `jax.vjp` by index, each value once; values that depend only on weights are
+        kept anyway.
         """
         if not self.training:
             return {}
@@ -174,7 +174,7 @@ class _Program:
         return outputs, pull
 
     def _accumulated(self, gradients: Sequence[Any], accumulators: Sequence[Any]) -> list[Any]:
-        """Gradients of weights added up, those of data as they are."""
+        """Adds gradients of weights to their accumulators; returns those of data unchanged."""
         old = iter(accumulators)
         is_weight = compress(self.is_weight, self.is_active)
         return [
@@ -184,7 +184,7 @@ class _Program:
 
 
 def active_values(divided: Divided) -> set[Value]:
-    """Floating-point values that follow from weights."""
+    """Floating-point values that depend on weights."""
     found = {v for v in divided.shared if _is_float(v)}
     for operation in divided.listing.operations:
         if not found.isdisjoint(operation.operands):

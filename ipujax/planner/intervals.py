@@ -1,4 +1,4 @@
-"""What a stage costs that has the parts i to j - 1: sums of the parts' costs."""
+"""The cost of a stage that has parts i to j - 1: sums of the parts' costs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LINK_BYTES_PER_CYCLE = 22.0
 
 @dataclass(frozen=True)
 class Schedule:
-    """When stages work, and so how long what they keep waits."""
+    """When stages work, and so how long their kept values wait."""
 
     name: str
     micro_batches: int
     training: bool
 
     def depth(self, place: int, num_stages: int) -> int:
-        """Of the FIFOs of a stage."""
+        """The depth of a stage's FIFOs."""
         per_stage = {"grouped": 2, "interleaved": 1, "sequential": 0}[self.name]
         return per_stage * (num_stages - 1 - place) * self.training
 
     def cycles(self, num_stages: int, of_ipus: list[float]) -> float:
-        """Of a whole call, from those of the IPUs in a slot."""
+        """The cycles of a whole call, from those of the IPUs in a slot."""
         if self.name == "sequential":
             return self.micro_batches * sum(of_ipus)
         fill = num_stages - 1
@@ -52,7 +52,7 @@ class Intervals:
         pieces = pieces_of(pricing.divided, range(count), count)
         self.parts: list[PartCost] = [pricing.cost(piece) for piece in pieces]
         self.crossing = self._crossing(pricing, count)
-        copies = 1 + schedule.training  # weights, and what their gradients are accumulated in
+        copies = 1 + schedule.training  # weights, and accumulators of their gradients
         divided = pricing.divided
         self.weights: list[dict[Name, float]] = [
             {
@@ -67,7 +67,7 @@ class Intervals:
         self.temporary_bytes = _maxima([cost.temporary_bytes for cost in self.parts])
 
     def _crossing(self, pricing: Pricing, count: int) -> list[float]:
-        """Bytes that go from the parts before each one to it and to those after."""
+        """Bytes that go from the parts before each part to it and to later ones."""
         parts, found = pricing.divided.parts, [0.0] * (count + 1)
         last: dict[object, int] = {}
         for index, part in enumerate(parts):
@@ -88,7 +88,7 @@ class Intervals:
         return found
 
     def cycles(self, depth: int) -> Costs:
-        """Of a slot: the forward and the backward pass, FIFOs, and the longer copy."""
+        """The cycles of a slot: the forward and the backward pass, FIFOs, and the longer copy."""
         waits = depth > 0
         own = [cost.cycles + waits * cost.fifo_cycles for cost in self.parts]
         made = _sums(np.array(own))
@@ -96,7 +96,7 @@ class Intervals:
         return made + np.maximum(copies[:, None], copies[None, :])
 
     def tile_bytes(self, depth: int) -> Costs:
-        """On the fullest tile."""
+        """Bytes on the fullest tile."""
         spread = self.weight_bytes + self.temporary_bytes + depth * self._stash()
         own = np.array([cost.tile_bytes for cost in self.parts])
         return _sums(own) + spread / self.tiles
@@ -108,7 +108,7 @@ class Intervals:
         return np.broadcast_to(inputs, (len(inputs), len(inputs)))
 
     def both_cycles(self, first: int, last: int, num_stages: int) -> float:
-        """Of an IPU with the first stage, up to part `first`, and the last, from part `last`."""
+        """The cycles of an IPU with the first stage, up to `first`, and the last, from `last`."""
         depth = self.schedule.depth(0, num_stages)
         return float(self.cycles(depth)[0, first] + self.cycles(0)[last, -1])
 
@@ -122,7 +122,7 @@ class Intervals:
         return float(whole - sum(twice[name] for name in ours) / self.tiles)
 
     def of_parts(self) -> list[dict[str, float]]:
-        """What a plan says of each part."""
+        """The costs of each part, as plans list them."""
         return [
             {
                 "cycles": cost.cycles,
@@ -138,7 +138,7 @@ class Intervals:
         ]
 
     def largest_part(self, parts: Sequence[int]) -> str:
-        """The name of the one with the most bytes."""
+        """The name of the part with the most bytes."""
         sizes = [cost["tile bytes"] for cost in self.of_parts()]
         return self.names[max(parts, key=lambda part: sizes[part])]
 

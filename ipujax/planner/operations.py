@@ -1,7 +1,7 @@
 """A traced function as a list of operations that can be divided among stages.
 
-Calls are opened from the outside in, until none is so large that a stage could want a part of it,
-and a large scan becomes one operation for each iteration.
+Calls are opened from the outside in, until none is so large that it may be divided among stages,
+and a large scan becomes one operation for each iteration, or for each group of iterations.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ipujax import jax_compat
 from ipujax.annotations.placement import BLOCK, read_block
 from ipujax.planner.work import is_layer, work_of
 
-#: Calls that may be opened: their meaning is that of their body.
+#: Calls that may be opened: they mean the same as their body.
 CALLS = frozenset({"jit", "closed_call", "core_call"})
-#: A scan is cut into at most so many groups of iterations.
+#: A scan is cut into at most this many groups of iterations.
 MOST_GROUPS = 128
 
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """What an operation makes, an input, or a constant."""
+    """A result of an operation, an input, or a constant."""
 
     aval: Any
     constant: Any = None
@@ -72,7 +72,7 @@ class Operation:
         return work_of(self.eqn) * share
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Its results; of scanned operands it is given its own rows."""
+        """Returns its results; of scanned operands, it gets only its own rows."""
         if not self.groups:
             return _evaluate(self.eqn, operands)
         sizes = [len(group) for group in self.groups]
@@ -95,7 +95,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Listing:
-    """A function's operations, in the order in which it does them."""
+    """A function's operations, in the order in which they run."""
 
     inputs: list[Value]
     operations: list[Operation] = field(default_factory=list)
@@ -195,7 +195,7 @@ class _Reader:
 
 
 def _evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
-    """What the equation makes of these, in the context in which it was traced."""
+    """Evaluates the equation on these operands, in the context in which it was traced."""
     values = {v: x for v, x in zip(eqn.invars, operands, strict=True) if not isinstance(v, Literal)}
     jax_compat.evaluate([eqn], values)
     return [values[variable] for variable in eqn.outvars]

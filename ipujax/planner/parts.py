@@ -1,7 +1,7 @@
-"""Parts: what a plan moves between stages. Each begins at a layer and holds what follows it.
+"""Parts, which a plan moves between stages. Each has a layer and the operations that follow it.
 
-What depends on no data of a micro-batch, such as a mask or a cast of a weight, belongs to no part:
-each stage that needs it does it again.
+Operations that depend on no data of a micro-batch, such as a mask or a cast of a weight, belong to
+no part: each stage that needs them repeats them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(slots=True)
 class Divided:
-    """A function as parts, and what each of them may repeat."""
+    """A function as parts, and the operations that each part may repeat."""
 
     listing: Listing
     shared: frozenset[Value]  #: inputs that all micro-batches share
@@ -42,7 +42,7 @@ class Divided:
     maker: dict[Value, Part] = field(default_factory=dict)  #: the part that makes a value
 
     def free_before(self, values: Iterable[Value]) -> list[Operation]:
-        """The free operations that these values follow from, in order."""
+        """The free operations that these values depend on, in order."""
         found: set[Operation] = set()
         pending = list(values)
         while pending:
@@ -85,7 +85,7 @@ def _needs_only(operation: Operation, known: Collection[Value]) -> bool:
 
 
 def _name(operation: Operation) -> str:
-    """That of the call it makes; of a loop, of the only call in its body."""
+    """The name of the call it makes; for a loop, of the only call in its body."""
     eqn = operation.eqn
     if "label" in eqn.params:
         return str(getattr(eqn.params["label"], "name", eqn.primitive.name))

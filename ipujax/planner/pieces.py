@@ -10,7 +10,7 @@ from jax import lax
 from ipujax.planner.operations import Operation, Value
 from ipujax.planner.parts import Divided, Part
 
-#: Free operations that only choose elements: done before a piece, so that it is given these alone.
+#: Free operations that only select elements: run before a piece, which then only gets these.
 VIEWS = frozenset({"slice", "squeeze", "reshape", "dynamic_slice"})
 
 
@@ -131,7 +131,7 @@ def _is_known(name: Name, made: set[Value]) -> bool:
 
 
 def _joined(operations: Sequence[Operation]) -> list[Operation]:
-    """With iterations that follow each other as one operation."""
+    """Joins iterations that follow each other into one operation."""
     found: list[Operation] = []
     for operation in operations:
         if found and _follows(found[-1], operation):

@@ -18,7 +18,7 @@ WHERE = "ipu.Plan.load"
 
 @dataclass
 class PlanData:
-    """What a plan file says. `parts` and `device_mapping` may be edited; the rest describes.
+    """The contents of a plan file. Users may edit `parts` and `device_mapping`.
 
     In an edited file the name of a block may stand for all its parts in `parts`.
     """
@@ -50,7 +50,7 @@ def from_file(path: str | Path) -> PlanData:
 
     Raises:
         OSError: the file cannot be read.
-        PipelineError: it is no plan, or a name or a type in it is wrong.
+        PipelineError: it is not a plan, or a name or a type in it is wrong.
     """
     origin = str(path)
     try:

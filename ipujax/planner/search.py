@@ -1,4 +1,4 @@
-"""The best cut of a row of parts into stages, from the costs of all intervals of parts."""
+"""Finds the best cut of a row of parts into stages, from the costs of all intervals of parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Costs = npt.NDArray[np.float64]
 
 
 class Cut(NamedTuple):
-    """Stage i has the parts from ends[i - 1] (or 0) to ends[i]; `worst` is that of its costs."""
+    """Stage i has the parts from ends[i - 1] (or 0) to ends[i]; `worst` is the largest cost."""
 
     ends: tuple[int, ...]
     worst: float
@@ -23,7 +23,7 @@ def best_cut(costs: Callable[[int], Costs], num_stages: int, begin: int = 0) -> 
 
     Args:
         costs: of a stage, by its place: an array [P + 1, P + 1] of P parts whose element [i, j] is
-            the cost of parts i to j - 1; infinity where they do not fit.
+            the cost of parts i to j - 1; infinity if they do not fit.
         begin: the first part.
     """
     size = len(costs(0))

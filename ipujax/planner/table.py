@@ -1,4 +1,4 @@
-"""A plan as a table that people read."""
+"""A plan as a table for people."""
 
 from __future__ import annotations
 

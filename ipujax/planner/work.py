@@ -1,4 +1,4 @@
-"""How much arithmetic an equation asks for: an estimate that only decides where parts begin."""
+"""Estimates the arithmetic of an equation, only to decide where parts begin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jax.extend.core import JaxprEqn
 
 from ipujax import jax_compat
 
-#: What makes an equation a layer rather than glue between layers.
+#: Primitives that make an equation a layer rather than glue between layers.
 LAYERS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated", "gather"})
 
 
@@ -19,7 +19,7 @@ def is_layer(eqn: JaxprEqn) -> bool:
 
 
 def work_of(eqn: JaxprEqn) -> float:
-    """In operations on elements; of a loop without a known number of iterations: of one."""
+    """In operations on elements; loops without a known number of iterations count once."""
     bodies = [sum(map(work_of, body.eqns)) for body in jax_compat.inner_jaxprs(eqn)]
     if bodies:
         return max(bodies) * int(eqn.params.get("length", 1))

@@ -1,1 +1,1 @@
-"""What `ipu.report` gives: where a program's time and memory go, and ways to look at it."""
+"""The reports of `ipu.report`: where a program's time and memory go, and ways to view them."""

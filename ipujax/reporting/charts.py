@@ -13,12 +13,12 @@ from ipujax.reporting.timeline import LARGEST_SYSTEM, blocks
 
 POINTS = 2000  #: of a curve
 LARGEST_CHOICE = 16  #: IPUs whose tiles are in a page
-#: Bokeh fills in fields in a tooltip's values, not in its labels.
+#: Bokeh substitutes fields in a tooltip's values, not in its labels.
 TILE_TIPS = [("tile", "@tile"), ("category", "$name"), ("bytes", "@$name{0,0}")]
 
 
 def timeline(report: Report) -> Any:
-    """What each IPU does when."""
+    """What each IPU does at which time."""
     from bokeh.models import HoverTool
 
     ipus = min(len(report.ipus), LARGEST_SYSTEM)
@@ -68,12 +68,12 @@ def timeline(report: Report) -> Any:
 
 
 def _numbers(values: Sequence[int]) -> Any:
-    """The values as 32-bit integers, which make small pages, or as floats if one is larger."""
+    """The values as 32-bit integers, which keep pages small, or as floats if one is larger."""
     return np.array(values, np.int32 if max(values, default=0) < 2**31 else np.float64)
 
 
 def tiles(report: Report) -> Any:
-    """Bytes of each tile by category, of the IPU that is chosen."""
+    """Bytes of each tile by category, for the chosen IPU."""
     from bokeh.layouts import column
     from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Select, Span
 
@@ -184,7 +184,7 @@ def liveness(report: Report) -> Any:
 
 
 def binned(live: tuple[LivePoint, ...]) -> list[tuple[int, LivePoint]]:
-    """At most `POINTS` of the points with their positions: of each bin the fullest."""
+    """At most `POINTS` of the points, with their positions: the fullest of each bin."""
     width = -(-len(live) // POINTS) or 1
     found = []
     for begin in range(0, len(live), width):

@@ -14,7 +14,7 @@ from ipujax.types import Grouping
 
 @dataclass(frozen=True)
 class Change:
-    """A line, layer or op, and its cycles in two reports; 0 where it is absent."""
+    """A line, layer or op, and its cycles in two reports; 0 if it is absent."""
 
     name: str
     before: float
@@ -32,7 +32,7 @@ class Comparison:
 
     Attributes:
         before: a report.
-        after: of the same program after a change, or of another one.
+        after: a report of the same program after a change, or of another one.
     """
 
     before: Report
@@ -49,7 +49,7 @@ class Comparison:
 
     @property
     def groupings(self) -> list[Grouping]:
-        """Those of either report."""
+        """The groupings of either report."""
         return list(dict.fromkeys([*self.before.groupings, *self.after.groupings]))
 
     def totals(self) -> list[tuple[str, float, float]]:

@@ -1,4 +1,4 @@
-"""Reports as JSON. What is read back is checked in full: types, ranges and references."""
+"""Reports as JSON. Reading one checks it completely: types, ranges and references."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST = 1e24
 
 
 def write(report: Report) -> str:
-    """The report as JSON; lists of objects are tables, which take much less room."""
+    """The report as JSON; lists of objects are tables, which take much less space."""
     return json.dumps({"schema": SCHEMA, "report": _encode(report)}, separators=(",", ":"))
 
 
@@ -28,11 +28,11 @@ def load_report(path: str | Path) -> Report:
     """Reads a report that `report.save("....json")` wrote.
 
     Args:
-        path: of the file.
+        path: path of the file.
     Returns:
         An equal report.
     Raises:
-        ReportError: the file cannot be read, or is no report of this version of ipujax.
+        ReportError: the file cannot be read, or is not a report of this version of ipujax.
 
     Example:
         >>> found = ipu.report(jnp.tanh, jax.ShapeDtypeStruct((64, 64), jnp.float32))
@@ -62,7 +62,7 @@ class _MalformedError(Exception):
 
 
 def read(document: Any) -> Report:
-    """A report of parsed JSON."""
+    """A report from parsed JSON."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise _MalformedError(f"no schema {SCHEMA!r}")
     report: Report = _decode(Report, document.get("report"), "report")
@@ -140,7 +140,7 @@ def _is_date(text: str) -> bool:
 
 
 def _check(report: Report) -> None:
-    """References and sizes."""
+    """Checks references and sizes."""
     nodes, ipus = len(report.nodes), len(report.ipus)
 
     def need(good: bool, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Makes pages with Bokeh, whose scripts are written into the file."""
+"""Makes pages with Bokeh; its scripts are embedded in the file."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def whole_numbers(axes: Any) -> None:
 
 
 def legend_beside(chart: Any) -> None:
-    """Moves the legend to the right of a chart, which becomes high enough for it."""
+    """Moves the legend to the right of a chart, and makes the chart high enough for it."""
     legend = chart.legend[0]
     chart.add_layout(legend, "right")
     chart.height = max(chart.height, LEGEND_ROW * len(legend.items) + 60)

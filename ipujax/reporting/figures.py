@@ -1,4 +1,4 @@
-"""What a report says in short, for scripts: `ipujax report --json`."""
+"""The main figures of a report, for scripts: `ipujax report --json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipujax.reporting.model import Group, Report
 
 
 def figures(shown: Report | Comparison) -> str:
-    """JSON of a report, or of two with what changed; `report.save` writes all of one."""
+    """JSON of a report, or of two with their changes; `report.save` writes a whole one."""
     made = _of_two(shown) if isinstance(shown, Comparison) else _of_one(shown)
     return json.dumps(made, indent=2)
 

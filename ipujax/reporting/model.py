@@ -1,4 +1,4 @@
-"""What a report holds. `profile.py` makes it, `document.py` writes and reads it."""
+"""The contents of a report. `profile.py` makes it, `document.py` writes and reads it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ipujax.types import Grouping
 if TYPE_CHECKING:
     from ipujax.reporting.compare import Comparison
 
-#: What an IPU does, and the columns of cycles that say for how long.
+#: Kinds of time of an IPU, and the columns of cycles for them.
 KINDS = ("compute", "exchange", "sync", "inter-IPU", "host")
-#: What tables of time group steps by, and the field of a step that says so.
+#: What tables of time group steps by, with the field of a step for it.
 GROUPINGS: dict[Grouping, str] = {
     "line": "source",
     "layer": "scope",
@@ -25,23 +25,23 @@ GROUPINGS: dict[Grouping, str] = {
     "block": "block",
     "function": "function",
 }
-#: Those that every program has.
+#: Groupings that every program has.
 ALWAYS_GROUPED: frozenset[Grouping] = frozenset({"line", "layer", "op"})
 
 
-#: Categories of tile memory that must be where a tile can run code.
+#: Categories of tile memory that must be in the part where a tile can run code.
 CODE = frozenset({"vertex code", "control code", "exchange code"})
-#: Those that stay for the whole program.
+#: Categories that stay for the whole program.
 ALWAYS_LIVE = CODE | {"parameters", "state", "stack", "vertex state"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the program, at one of the places where it runs. Costs are of one execution.
+    """A step of the program, at one of the places where it runs. Costs are for one execution.
 
     Attributes:
         node: its place in the program tree.
-        times: how often a run executes it; 0 in a branch that the account does not take.
+        times: how often a run executes it; 0 in a branch that is not counted.
         name: as JAX has it, such as "jit(f)/layer1/dot_general".
         op: the last part of the name.
         scope: the layer: named scopes and modules, such as "Model/encoder/norm"; for ops outside
@@ -52,14 +52,14 @@ class Step:
         block: name of the `ipu.block` around it, or "".
         stage: name of the pipeline stage that it is in, or "".
         function: name of the `ipu.outlined` function that it is in, or "".
-        kernel: what implements it.
-        kind: what most of its cycles are; one of `KINDS`.
+        kernel: the kernel that implements it.
+        kind: the kind of most of its cycles; one of `KINDS`.
         operands: types and shapes of the first operands.
-        plan: of a product or convolution, if known.
+        plan: plan of a product or convolution, if known.
         is_collective: whether replicas communicate in it.
         ipus: the IPUs that take part; empty if it takes no time.
-        link_bytes: that come from other IPUs, in one replica.
-        utilisation: flops as a proportion of the most that the device can do in the time.
+        link_bytes: bytes that come from other IPUs, in one replica.
+        utilisation: flops as a proportion of the device's maximum in that time.
     """
 
     node: int
@@ -92,12 +92,12 @@ class Step:
 
     @property
     def cycles(self) -> float:
-        """Of one execution."""
+        """Cycles of one execution."""
         return sum(self.by_kind())
 
     @property
     def total_cycles(self) -> float:
-        """Of all executions in a run."""
+        """Cycles of all executions in a run."""
         return self.times * self.cycles
 
     def by_kind(self) -> tuple[float, ...]:
@@ -132,7 +132,7 @@ class Slice:
     """When a step or a loop first runs, in cycles from the beginning of the run.
 
     Attributes:
-        cycles: how long it takes; of a loop, with all iterations.
+        cycles: how long it takes; for a loop, with all iterations.
         by_kind: the cycles of a step in the order of `KINDS`; zeros for a loop.
         times: how often a run does the same.
     """
@@ -150,11 +150,11 @@ class Tensor:
     """A variable in tile memory.
 
     Attributes:
-        scope: the layer of the op that makes it, as of a `Step`.
+        scope: the layer of the op that makes it, as in a `Step`.
         category: what it is for; one of `Report.categories`.
-        bytes: on all tiles.
-        peak_tile_bytes: on the fullest tile, if it is live when that is fullest.
-        ipus_at_peak: the IPUs that hold some of it when their fullest tile is fullest.
+        bytes: bytes on all tiles.
+        peak_tile_bytes: bytes on the fullest tile at its peak, if the tensor is live then.
+        ipus_at_peak: the IPUs that hold some of it at the peak of their fullest tile.
         always_live: whether it stays for the whole program.
     """
 
@@ -175,10 +175,10 @@ class Ipu:
     """Time and memory of one IPU.
 
     Attributes:
-        by_kind: cycles in the order of `KINDS`; those of syncs are with "exchange".
-        idle_cycles: spent waiting for other IPUs.
-        fullest_tile: counted from the first of this IPU.
-        tile_bytes: when that tile is fullest: for each category, the bytes of each tile.
+        by_kind: cycles in the order of `KINDS`; syncs count as "exchange".
+        idle_cycles: cycles spent waiting for other IPUs.
+        fullest_tile: its number, counted from the first tile of this IPU.
+        tile_bytes: for each category, the bytes of each tile at the peak of the fullest one.
     """
 
     by_kind: tuple[float, ...]
@@ -199,13 +199,13 @@ class LivePoint:
 
 @dataclass(frozen=True)
 class Group:
-    """Steps that have one line, layer or op. Cycles and bytes are of a whole run.
+    """Steps with the same line, layer or op. Cycles and bytes are those of a whole run.
 
     Attributes:
         stack: the call frames of the longest step, innermost first.
-        forward_cycles: of a derivative's forward pass.
-        backward_cycles: of a derivative's backward pass.
-        link_bytes: that come from other IPUs, in one replica.
+        forward_cycles: cycles of a derivative's forward pass.
+        backward_cycles: cycles of a derivative's backward pass.
+        link_bytes: bytes that come from other IPUs, in one replica.
     """
 
     name: str
@@ -223,13 +223,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Tried:
-    """A change of a program that does not fit, as it was compiled.
+    """A change of a program that does not fit, which was tried by compiling it.
 
     Attributes:
         text: what to change.
-        fullest_tile_bytes: that the changed program needs.
-        cycles: for the work of one run of the program as it is.
-        keeps_results: whether results stay bit for bit as they are.
+        fullest_tile_bytes: bytes that the changed program needs on the fullest tile.
+        cycles: cycles for the work of one run of the unchanged program.
+        keeps_results: whether results stay the same bit for bit.
     """
 
     text: str
@@ -243,24 +243,24 @@ class Tried:
 class Report:
     """Whether a program fits, what it costs, and where.
 
-    Over several devices every one runs the same program, so time and memory are those of each.
+    On several devices each one runs the same program, so time and memory are per device.
 
     Attributes:
         name: of the program.
-        version: of ipujax that made the report.
-        machine: for which the program was compiled: the kind, number and size of its IPUs.
-        options: that differed from their defaults, such as "outline=auto".
+        version: version of ipujax that made the report.
+        machine: machine that the program was compiled for: the kind, number and size of its IPUs.
+        options: options that differed from their defaults, such as "outline=auto".
         date: when the program was compiled, in UTC, such as "2024-05-17 09:30:00+00:00".
-        num_replicas: devices that run it.
-        clock_hz: of the tiles.
+        num_replicas: number of devices that run it.
+        clock_hz: clock rate of the tiles.
         cycles: from the beginning to the end of a run.
-        tile_capacity_bytes: what a tile has.
-        code_capacity_bytes: of these, where code can be.
-        always_live_bytes: of tensors that stay for the whole program, on all tiles.
-        peak_live_bytes: most that is live at one time, on all tiles.
-        assumed_trip_count: iterations of each loop whose number only a run knows.
-        categories: of tile memory.
-        remedies: what was tried for a program that does not fit, see `ipu.remedies`.
+        tile_capacity_bytes: bytes of a tile.
+        code_capacity_bytes: bytes of these that can hold code.
+        always_live_bytes: bytes of tensors that stay for the whole program, on all tiles.
+        peak_live_bytes: most bytes that are live at one time, on all tiles.
+        assumed_trip_count: iterations of each loop whose number is known only at run time.
+        categories: categories of tile memory.
+        remedies: changes tried for a program that does not fit, see `ipu.remedies`.
     """
 
     name: str
@@ -302,7 +302,7 @@ class Report:
 
     @property
     def parts(self) -> dict[str, int]:
-        """The bytes of the fullest tile by category, the most first; they add up to all of them."""
+        """The bytes of the fullest tile by category, largest first; they add up to the total."""
         ipu = self.ipus[self.fullest_ipu]
         sizes = (tiles[ipu.fullest_tile] for tiles in ipu.tile_bytes)
         parts = zip(self.categories, sizes, strict=True)
@@ -326,7 +326,7 @@ class Report:
 
     @property
     def unknown_loops(self) -> int:
-        """Loops whose number of iterations only a run knows."""
+        """Number of loops whose number of iterations is known only at run time."""
         return sum(node.kind == "while" for node in self.nodes)
 
     @property
@@ -340,17 +340,17 @@ class Report:
 
     @property
     def collective_cycles(self) -> float:
-        """Of all collectives; those of IPUs that work at one time are added up."""
+        """Cycles of all collectives; those of IPUs that work at the same time are added up."""
         return sum(group.cycles for group in self.collectives)
 
     @property
     def collective_share(self) -> float:
-        """The collectives' part of the steps' cycles."""
+        """The collectives' share of the steps' cycles."""
         return self.collective_cycles / self.step_cycles if self.step_cycles else 0.0
 
     @property
     def step_cycles(self) -> float:
-        """Of all steps in a run; those of IPUs that work at one time are added up."""
+        """Cycles of all steps in a run; those of IPUs that work at the same time are added up."""
         return sum(step.total_cycles for step in self.steps)
 
     def by(self, grouping: Grouping) -> list[Group]:
@@ -369,7 +369,7 @@ class Report:
 
     @property
     def groupings(self) -> list[Grouping]:
-        """Those of `by` that tell steps of this program apart, or that every program has."""
+        """The groupings of `by` that tell this program's steps apart, or that all programs have."""
         return [
             grouping
             for grouping, attribute in GROUPINGS.items()
@@ -377,7 +377,7 @@ class Report:
         ]
 
     def modules(self) -> list[Group]:
-        """Time by module path, with all that is inside of it, longest first.
+        """Time by module path, including everything inside it, longest first.
 
         The time of "Model/encoder/norm" counts in "Model" and "Model/encoder", too.
         """
@@ -428,7 +428,7 @@ class Report:
         save(self, path)
 
     def compare(self, other: Report) -> Comparison:
-        """What changes from this report to another one."""
+        """The changes from this report to another one."""
         from ipujax.reporting.compare import Comparison
 
         return Comparison(self, other)
@@ -456,6 +456,6 @@ def _cycles_of(direction: str, steps: list[Step]) -> float:
 
 
 def bits(mask: Any, count: int) -> tuple[int, ...]:
-    """The IPUs of a mask; those from the 64th on share its last bit."""
+    """The IPUs of a mask; the 64th and later IPUs share its last bit."""
     mask = int(mask)
     return tuple(i for i in range(count) if mask >> min(i, 63) & 1)

@@ -1,4 +1,4 @@
-"""What made a report: the version of ipujax, the machine, the options and the date."""
+"""The origin of a report: the version of ipujax, the machine, the options and the date."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ipujax.reporting.model import Report
 
 
 def with_origin(report: Report, machine: str, options: Mapping[str, Any]) -> Report:
-    """The report with what made it.
+    """The report with its origin.
 
     Args:
-        report: of a program that was compiled just now.
+        report: report of a program that was just compiled.
         machine: the kind of IPU, such as "IPU Mk2 (GC200) Model".
         options: compiler options of the program, such as {"ipu_outline": "auto"}.
     """
@@ -39,6 +39,6 @@ def _described(report: Report, machine: str) -> str:
 
 
 def _in_force(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """What differs from the defaults: of the process, then of the program."""
+    """Options that differ from the defaults: those of the process, then of the program."""
     own = {name.removeprefix(PER_CALL_PREFIX): value for name, value in options.items()}
     return tuple(f"{name}={value}" for name, value in (from_environment().changes() | own).items())

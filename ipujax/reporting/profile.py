@@ -1,4 +1,4 @@
-"""Makes a report of what the engine says about an executable."""
+"""Makes a report from the engine's profile of an executable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NODE_KINDS = ("sequence", "step", "repeat", "while", "if", "switch", "error")
 def read_profile(executable: bytes) -> Report:
     """The report of a sealed executable that was compiled with `ipu_profile`.
 
-    What made it is empty: `origin.with_origin` says it.
+    Its origin is empty; `origin.with_origin` fills it in.
     """
     found: Mapping[str, Any] = _poplar.engine.profileImage(executable)
     count = len(found["ipus"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def save(report: Report, path: str | Path) -> None:
-    """Writes a report in the form that the suffix of the file names."""
+    """Writes a report in the format given by the file's suffix."""
     name = str(path)
     for suffix, write in _WRITERS.items():
         if name.endswith(suffix):
@@ -26,7 +26,7 @@ def save(report: Report, path: str | Path) -> None:
 
 
 def write_whole(path: str | Path, text: str) -> None:
-    """Replaces a file in one step, so that no reader sees half of it.
+    """Replaces a file atomically, so that no reader sees half of it.
 
     Raises:
         ReportError: the file cannot be written.

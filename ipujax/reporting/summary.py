@@ -10,9 +10,9 @@ from ipujax.types import Grouping
 
 LISTED = 5  #: rows of a table
 
-CALLERS = "called from"  #: head of a column of text
+CALLERS = "called from"  #: heading of a column of text
 
-#: Heads of columns, and rows.
+#: Column headings, and rows.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
@@ -58,7 +58,7 @@ def verdict(report: Report) -> str:
 
 
 def origin(report: Report) -> list[str]:
-    """The machine, the options and the date, where they are known."""
+    """The machine, the options and the date, if they are known."""
     found = [f"machine: {report.machine}"] if report.machine else []
     if report.date:
         options = ", ".join(report.options) or "all at their defaults"
@@ -70,7 +70,7 @@ def origin(report: Report) -> list[str]:
 
 
 def notes(report: Report) -> list[str]:
-    """What the reader must know or can do."""
+    """What the reader needs to know or can do."""
     found = []
     if report.num_replicas > 1:
         found.append(
@@ -113,7 +113,7 @@ def _collectives(report: Report) -> Table:
 
 
 def _groups(report: Report, grouping: Grouping) -> Table:
-    """The longest groups; forward and backward passes apart, and callers of lines."""
+    """The longest groups, with separate forward and backward passes, and callers of lines."""
     total = report.step_cycles or 1.0
     is_line = grouping == "line"
     is_derivative = "direction" in report.groupings and grouping != "direction"
@@ -163,7 +163,7 @@ def as_it_is(report: Report) -> Tried:
 
 
 def slower(before: Tried, after: Tried) -> float:
-    """By which part a changed program takes longer."""
+    """The relative increase in time of a changed program."""
     return after.cycles / before.cycles - 1 if before.cycles else 0.0
 
 
@@ -200,7 +200,7 @@ def shape_of(dtype: str, shape: Sequence[int]) -> str:
 
 
 def _ipus(report: Report) -> Table:
-    kinds = [kind for kind in KINDS if kind != "sync"]  # which an IPU counts with its exchange
+    kinds = [kind for kind in KINDS if kind != "sync"]  # an IPU counts it as exchange
     rows = []
     for i, ipu in enumerate(report.ipus):
         cycles = dict(zip(KINDS, ipu.by_kind, strict=True))

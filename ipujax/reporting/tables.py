@@ -1,4 +1,4 @@
-"""Tables that are sorted by a click on a head and filtered by what is typed."""
+"""Tables that a click on a heading sorts and typed text filters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LISTED = 1000  #: rows of a table
 DRAWN = 15  #: rows that have a bar
 BAR_TIPS = [("name", "@name"), ("kind", "$name"), ("cycles", "@$name{0,0}")]
 
-#: Text of which a pointer shows all.
+#: Text that is shown in full under the pointer.
 _WHOLE = '<span title="<%- value %>"><%- value %></span>'
-#: A name of which a pointer shows the call stack.
+#: A name whose call stack is shown under the pointer.
 _STACK = '<span title="<%- stack %>"><%- value %></span>'
 
 Table = Mapping[str, Sequence[Any]]
@@ -34,7 +34,7 @@ def _formats() -> dict[str, Any]:
 
 
 def data_table(source: Any, columns: Sequence[tuple[str, str, str, int]], height: int) -> Any:
-    """Of columns: name, head, format and width."""
+    """A table of columns, each with its name, heading, format and width."""
     from bokeh.models import DataTable, TableColumn
 
     formats = _formats()
@@ -48,13 +48,13 @@ def data_table(source: Any, columns: Sequence[tuple[str, str, str, int]], height
         width=WIDTH,
         height=height,
         index_position=None,
-        reorderable=False,  # needs a library that Bokeh does not bring
+        reorderable=False,  # needs a library that Bokeh does not include
         sizing_mode="fixed",
     )
 
 
 def _filtered(tables: Sequence[Table], source: Any, choice: Any = None, **more: Any) -> Any:
-    """A box whose text filters what `source` shows."""
+    """A box whose text filters the rows of `source`."""
     from bokeh.models import CustomJS, TextInput
 
     box = TextInput(placeholder="filter", width=320, name="filter")
@@ -150,7 +150,7 @@ def _bars(source: Any) -> Any:
 
 
 def step_table(report: Report) -> Any:
-    """The most expensive steps, with what they compute and how they are planned."""
+    """The most expensive steps, with their operands and plans."""
     from bokeh.layouts import column
     from bokeh.models import ColumnDataSource
 

@@ -1,4 +1,4 @@
-"""What each IPU does when, as blocks that a chart can draw: few, however long the program is."""
+"""What each IPU does at which time, as few blocks for a chart, however long the program is."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ipujax.reporting.model import KINDS, Report, Slice, Step
 
-RESOLUTION = 2000  #: of a run; steps that are shorter than this part of it are drawn together
-LARGEST_SYSTEM = 64  #: IPUs that are drawn
+RESOLUTION = 2000  #: of a run; steps shorter than this fraction of it are drawn together
+LARGEST_SYSTEM = 64  #: most IPUs that are drawn
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Block:
 
 
 def blocks(report: Report) -> list[Block]:
-    """Of all IPUs; where an IPU has no block it is idle."""
+    """The blocks of all IPUs; an IPU without a block is idle."""
     steps = {step.node: step for step in report.steps}
     pieces = [piece for piece in report.slices if piece.node in steps]
     found = list(_further_iterations(report))
@@ -35,7 +35,7 @@ def blocks(report: Report) -> list[Block]:
 
 
 def _bins(pieces: Iterable[Slice], width: float) -> Iterable[list[Slice]]:
-    """Slices that are long stand alone; short ones are put together up to `width` cycles."""
+    """Long slices stay separate; short ones are joined up to `width` cycles."""
     together: list[Slice] = []
     for piece in pieces:
         if together and piece.begin + piece.cycles - together[0].begin > width:
@@ -81,7 +81,7 @@ def _further_iterations(report: Report) -> Iterable[Block]:
 
 
 def _last_nodes(report: Report) -> list[int]:
-    """Of each node: the last one below it, as nodes are numbered in the order of the program."""
+    """The last node below each node, as nodes are numbered in the order of the program."""
     last = list(range(len(report.nodes)))
     for i in reversed(range(len(last))):
         for child in report.nodes[i].children:

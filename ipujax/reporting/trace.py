@@ -14,8 +14,8 @@ SHOWN_ITERATIONS = 1
 def trace(report: Report) -> str:
     """One process for the device, one thread for each IPU, times on the model's clock.
 
-    Of a loop the first iteration is shown, within a slice as long as the whole loop; `args` says
-    how many iterations there are.
+    Only the first iteration of a loop is shown, within a slice as long as the whole loop; `args`
+    has the number of iterations.
     """
     events: list[dict[str, Any]] = [_meta("process_name", 0, f"{report.name} on ipu:0")]
     events += [_meta("thread_name", i, f"IPU {i}") for i in range(len(report.ipus))]

@@ -1,4 +1,4 @@
-"""What a saved program says of itself."""
+"""The description in a saved program."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Leaf:
         name: such as "params['w']".
         dtype: JAX's name, such as "bfloat16".
         shape: of the array.
-        slot: its place in the compiled program; -1 where that has no use for it.
-        stored: whether the file has its elements, so that callers do not pass it.
-        counts: of blocks along each dimension, over the devices; empty: each has all of it.
+        slot: its position in the compiled program; -1 if the program does not use it.
+        stored: whether the file contains its elements, so that callers do not pass it.
+        counts: number of blocks along each dimension, over the devices; empty: each device has the
+            whole array.
         blocks: the block that each device has, in row-major order.
     """
 
@@ -40,25 +41,25 @@ class Leaf:
         return dtype_of(self.dtype)
 
     def in_file(self) -> tuple[Any, ...]:
-        """What the extension writes of it."""
+        """The fields that the extension writes."""
         fields = (self.name, self.dtype, self.shape, self.slot, self.stored)
         return (*fields, self.counts, self.blocks)
 
 
 @dataclass(frozen=True)
 class Description:
-    """All that a file says of its program.
+    """Everything that a file says about its program.
 
     Attributes:
         name: of the program.
         parameters: names of the function's parameters.
         arguments, results: the leaves of both, in JAX's order.
-        options: that it was compiled with; all others had their defaults.
-        versions: of what compiled it.
+        options: options that it was compiled with; all others had their defaults.
+        versions: versions of the software that compiled it.
         target: the machine and the device that it was compiled for.
-        output_alias: of each output of the program: the input whose memory it takes over, or -1.
-        num_devices: that run it together.
-        memories: of each input, then each output: "device" or "pinned_host".
+        output_alias: for each output of the program, the input whose memory it reuses, or -1.
+        num_devices: number of devices that run it together.
+        memories: memory of each input, then of each output: "device" or "pinned_host".
     """
 
     name: str
@@ -76,7 +77,7 @@ class Description:
 
     @staticmethod
     def of(found: Mapping[str, Any]) -> Description:
-        """From what the extension reads."""
+        """Made from what the extension reads."""
         arguments, results = (
             tuple(
                 Leaf(name, dtype, tuple(shape), slot, stored, tuple(counts), tuple(blocks))
@@ -104,7 +105,7 @@ class Description:
         """The leaves of stored parameters, by name, and their new values.
 
         Raises:
-            SessionError: a name is not that of a stored parameter, or its pytree is another one.
+            SessionError: a name is not that of a stored parameter, or its pytree differs.
         """
         found: list[tuple[Leaf, Any]] = []
         for name, tree in weights.items():
@@ -129,7 +130,7 @@ class Description:
         )
 
     def is_stored(self, parameter: int) -> bool:
-        """Whether callers leave this parameter out."""
+        """Whether callers omit this parameter."""
         leaves = [self.arguments[i] for i in structure.positions(self.argument_nodes[parameter])]
         return bool(leaves) and all(leaf.stored for leaf in leaves)
 
@@ -143,7 +144,7 @@ class Description:
 
     @cached_property
     def passed_leaves(self) -> list[Leaf]:
-        """Of the parameters that callers pass."""
+        """The leaves of the parameters that callers pass."""
         return [
             self.arguments[i]
             for _, node in self._passed_parameters
@@ -194,7 +195,7 @@ def _blocks(leaf: Leaf) -> str:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """NumPy's dtype of JAX's name; those of ml_dtypes where NumPy has none."""
+    """The NumPy dtype of JAX's name, or that of ml_dtypes if NumPy has none."""
     try:
         return np.dtype(name)
     except TypeError:
@@ -216,9 +217,9 @@ def checked(leaf: Leaf, value: Any, samples: int | None = None) -> np.ndarray:
     """A NumPy array of a leaf's type.
 
     Args:
-        samples: its first dimension, if it is another one than the leaf's.
+        samples: its first dimension, if it differs from the leaf's.
     Raises:
-        SessionError: it is of another shape or dtype.
+        SessionError: it has a wrong shape or dtype.
     """
     dtype = leaf.numpy_dtype
     array = np.asarray(value, dtype=dtype if isinstance(value, _NUMBERS) else None)

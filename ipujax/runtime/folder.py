@@ -1,4 +1,4 @@
-"""Where the C library is that runs saved programs."""
+"""The location of the C library that runs saved programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def folder() -> Path:
     """The folder with `include/ipujax_runtime.h` and `lib/libipujax_runtime.so`.
 
-    Wheels have it; in a source tree it is what `make runtime` made. CMake finds it as
-    `-DCMAKE_PREFIX_PATH=<folder>`, C compilers by `-I<folder>/include -L<folder>/lib`.
+    Wheels contain it; in a source tree `make runtime` makes it. CMake finds it with
+    `-DCMAKE_PREFIX_PATH=<folder>`, C compilers with `-I<folder>/include -L<folder>/lib`.
 
     Raises:
-        IpuError: it is not there.
+        IpuError: it does not exist.
 
     Example:
         >>> print((ipu.runtime.folder() / "include" / "ipujax_runtime.h").is_file())

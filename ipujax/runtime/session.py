@@ -28,13 +28,13 @@ _KINDS: dict[int, type[IpuError]] = {
     7: errors.UnrecoverableError,
     8: errors.OutOfMemoryError,
 }
-#: How long Python's exit waits for threads to leave the extension; closing has woken them.
+#: Seconds that Python's exit waits for threads to leave the extension; closing wakes them.
 _EXIT_SECONDS = 10.0
 
-#: Ended when Python exits: a run must not outlive the libraries it uses.
+#: Closed when Python exits: a run must not outlive the libraries that it uses.
 _open: weakref.WeakSet[Session | Batcher] = weakref.WeakSet()
-#: An entry for each thread that is in the extension, and whether Python exits. A thread that came
-#: back from there after Python has ended would end the process.
+#: An entry for each thread in the extension, and whether Python is exiting. A thread that returned
+#: from there after Python's end would end the process.
 _inside: list[None] = []
 _exiting = False
 
@@ -53,7 +53,7 @@ def _close_all() -> None:
 
 
 class typed:  # noqa: N801 (a context manager; as a generator it takes three times as long)
-    """Raises errors of the extension as those of ipujax."""
+    """Raises the extension's errors as those of ipujax."""
 
     __slots__ = ()
 
@@ -93,23 +93,23 @@ def _arrays(about: Description) -> embedded.ProgramArrays:
 
 
 class Run:
-    """A run that `Session.submit` or `Batcher.submit` began."""
+    """A run that `Session.submit` or `Batcher.submit` started."""
 
     def __init__(self, run: embedded.Run, result: structure.Node):
         self._run, self._result = run, result
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, successfully or not."""
         return self._run.is_done()
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the program returned.
+        """The program's results.
 
         Args:
-            timeout: in seconds; None waits without end.
+            timeout: in seconds; None: no limit.
         Raises:
-            SessionTimeoutError: it goes on; call again to wait longer.
-            IpuError: what ended it.
+            SessionTimeoutError: it is still running; call again to wait longer.
+            IpuError: the error that ended it.
         """
         with typed():
             self._run.wait(_microseconds(timeout))
@@ -119,17 +119,17 @@ class Run:
 class Session:
     """A saved program on devices of its own. Usable from any thread; runs come one at a time.
 
-    Arrays are whole, also those of which each device has a part.
+    Arrays are whole, even if each device has only a part of them.
 
-    Arguments that the file stores are not passed. One that was donated is state: the result that
-    takes over its memory is its value in the next run. A run that fails leaves it as it was.
+    Arguments that the file stores are not passed. A donated one is state: the result that reuses
+    its memory is its value in the next run. A run that fails leaves it as it was.
 
     Args:
-        file: that `ipujax.precompile(...).save` wrote.
-        timeout: seconds that a run may take, with the wait for the device; None: any time. A run
-            that takes longer is cancelled at its next step.
-        weights: values of stored parameters, by name, in place of those in the file.
-        queue_depth: submitted runs that may wait.
+        file: file that `ipujax.precompile(...).save` wrote.
+        timeout: seconds that a run may take, including the wait for the device; None: no limit. A
+            run that takes longer is cancelled at its next step.
+        weights: values of stored parameters, by name, instead of those in the file.
+        queue_depth: number of submitted runs that may wait.
     Raises:
         ExecutableError: the file cannot be read, is damaged, is of another version of ipujax, or
             has a program that calls Python.
@@ -169,13 +169,13 @@ class Session:
         """Runs the program.
 
         Args:
-            args: the arguments that are not stored: pytrees of NumPy arrays, or of what
+            args: the arguments that are not stored: pytrees of NumPy arrays, or of anything that
                 `numpy.asarray` takes, of the shapes and dtypes that the program was compiled for.
-            timeout: in place of the session's.
+            timeout: instead of the session's.
         Returns:
             A pytree of NumPy arrays.
         Raises:
-            SessionError: an argument is of another type, or the session was closed.
+            SessionError: an argument has a wrong type, or the session was closed.
             SessionTimeoutError: it took too long.
             RecoverableError, UnrecoverableError: the device failed.
         """
@@ -189,8 +189,8 @@ class Session:
     def submit(self, *args: Any, timeout: float | None = None) -> Run:
         """Begins a run, after those submitted before, and returns at once.
 
-        Waits only where `queue_depth` runs wait already. Do not write to the arguments before the
-        run is done.
+        Waits only if `queue_depth` runs are waiting already. Do not write to the arguments before
+        the run is done.
         """
         values = self.description.passed(args)
         with typed():
@@ -198,7 +198,7 @@ class Session:
         return Run(run, self.description.result_node)
 
     def batcher(self, delay: float = 1e-3) -> Batcher:
-        """Runs requests of few samples together: see `Batcher`.
+        """Makes a `Batcher`, which runs requests of few samples together.
 
         Args:
             delay: seconds that the first request of a batch waits for others.
@@ -207,7 +207,7 @@ class Session:
 
     @property
     def weights(self) -> dict[str, Any]:
-        """Copies of the stored parameters as they are now, by name."""
+        """Copies of the current stored parameters, by name."""
         about = self.description
         return {
             name: structure.unflatten(node, {n: self._read(about.arguments[n]) for n in numbers})
@@ -215,12 +215,12 @@ class Session:
         }
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Puts other values in place of stored parameters, from the next run on, all at once.
+        """Replaces the values of stored parameters, from the next run on, all at once.
 
         Args:
             weights: pytrees by parameter's name; parameters that are not named stay as they are.
         Raises:
-            SessionError: a name, shape or dtype is another one; nothing changes then.
+            SessionError: a name, shape or dtype does not match; then nothing changes.
         """
         values = [
             (leaf.name, checked(leaf, x)) for leaf, x in self.description.stored_leaves(weights)
@@ -232,10 +232,11 @@ class Session:
         """Sets the seed of stochastic rounding, for runs that begin from now on; it is 0 at first.
 
         Args:
-            seed: 0 to 2**64 - 1. The n-th run after it rounds as the n-th after the same seed does.
-            identical_replicas: replicas round with the same random bits; else each has its own.
+            seed: 0 to 2**64 - 1. The n-th run after setting a seed always rounds in the same way.
+            identical_replicas: replicas round with the same random bits; otherwise each has its
+                own.
         Raises:
-            SessionError: another seed.
+            SessionError: an invalid seed.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
             raise errors.SessionError(
@@ -246,7 +247,7 @@ class Session:
             self._session.reset_seed(seed, identical_replicas)
 
     def close(self) -> None:
-        """Cancels the run in progress, ends those that wait with an error, and waits for both."""
+        """Cancels the run in progress, ends waiting runs with an error, and waits for both."""
         with typed():
             self._session.close()
         _open.discard(self)
@@ -259,7 +260,7 @@ class Session:
 
     def _read(self, leaf: Leaf) -> np.ndarray:
         array = np.zeros(leaf.shape, leaf.numpy_dtype)
-        if leaf.slot >= 0:  # the file has elements of what the program uses
+        if leaf.slot >= 0:  # the file has only elements that the program uses
             with typed():
                 self._session.read_stored(leaf.name, array)
         return array
@@ -297,7 +298,7 @@ class Batcher:
         """Runs from 1 to `batch_size` samples.
 
         Args:
-            args: as `Session.run` takes them, with so many samples.
+            args: as for `Session.run`, with this many samples.
             timeout: seconds in which the batch must begin.
         Returns:
             The results for these samples.
@@ -312,11 +313,11 @@ class Batcher:
     def submit(self, *args: Any, timeout: float | None = None) -> Run:
         """Begins a request and returns at once, so that one thread can make many.
 
-        Waits only where as many batches of requests wait as the session queues runs. Do not write
-        to the arguments before the run is done.
+        Waits only if as many batches of requests are waiting as the session queues runs. Do not
+        write to the arguments before the run is done.
 
         Args:
-            args: as `run` takes them.
+            args: as for `run`.
             timeout: seconds in which the batch must begin; a request that is late ends with
                 `SessionTimeoutError`.
         """
@@ -326,7 +327,7 @@ class Batcher:
         return Run(run, self._about.result_node)
 
     def close(self) -> None:
-        """Ends requests that wait with an error."""
+        """Ends waiting requests with an error."""
         with typed():
             self._batcher.close()
         _open.discard(self)

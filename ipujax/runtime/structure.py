@@ -15,7 +15,7 @@ from ipujax.errors import ExecutableError, SessionError
 from ipujax.host.file_reading import json_of
 
 Node = Any
-#: Deeper pytrees are refused, in files too.
+#: Deeper pytrees are refused, also in files.
 DEEPEST = 64
 
 
@@ -23,7 +23,8 @@ def encode(tree: Any, name: str, is_leaf: Callable[[Any], bool], leaves: list[An
     """The node of a pytree; its leaves are appended to `leaves` as (name, leaf).
 
     Raises:
-        ExecutableError: a node is of another type, or a key of a dict is no text or integer.
+        ExecutableError: a node is of another type, or a key of a dict is not a string or an
+            integer.
     """
     if name.count("[") > DEEPEST:
         raise ExecutableError(
@@ -63,7 +64,7 @@ def write(names: Sequence[str], nodes: Sequence[Node], result: Node) -> str:
 
 
 def read(text: str, num_arguments: int, num_results: int) -> tuple[list[str], list[Node], Node]:
-    """The parameters' names, their nodes, and the node of the result, of a file's text.
+    """Reads a file's text: the parameters' names, their nodes, and the node of the result.
 
     Raises:
         ExecutableError: the text is not what `encode` made for these numbers of leaves.
@@ -110,10 +111,10 @@ def _check(node: Node, leaves: list[int], depth: int) -> None:
 
 
 def flatten(node: Node, tree: Any, name: str, leaves: list[Any]) -> None:
-    """Appends the leaves of a pytree that must be like the node.
+    """Appends the leaves of a pytree, which must match the node.
 
     Raises:
-        SessionError: it is another one; says where.
+        SessionError: it does not match; says where.
     """
     if node is None or type(node) is int:
         if node is None and tree is not None:

@@ -1,4 +1,4 @@
-"""Checks for tests, and failures of devices to test what recovers from them."""
+"""Checks for tests, and device failures to test recovery from them."""
 
 from ipujax.testing.faults import FAULTS as FAULTS
 from ipujax.testing.faults import inject as inject

@@ -1,4 +1,4 @@
-"""`inject`: failures of devices, to test what recovers from them."""
+"""`inject`: device failures, to test recovery from them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ FAULTS = ("link_error", "host_link_timeout", "ecc", "exchange_parity", "power")
 
 @contextmanager
 def inject(kind: Fault, *, at_step: int = 1, program: str = "") -> Iterator[None]:
-    """Makes IPUs fail as hardware does, to test what recovers from it.
+    """Makes IPUs fail as hardware does, to test recovery.
 
     The build against a Poplar SDK inserts Poplar's own simulated error in the engine that is to
     fail (`poplar::Engine::insertSimulatedError`), so Poplar's exception becomes the error here.
 
-    From that run on every run of this process fails, until `ipujax.reset_device` with an action
-    that is enough, or the end of the scope. The run that fails computes nothing, and arrays that
-    were donated to it are lost.
+    From that run on, every run of this process fails until `ipujax.reset_device` is called with a
+    sufficient action, or the scope ends. The run that fails computes nothing, and arrays that were
+    donated to it are lost.
 
     Args:
         kind: "ecc" or "exchange_parity": a RecoverableError that an "ipu_reset" repairs;
             "link_error": one that a "partition_reset" does; "host_link_timeout": one that a
             "full_reset" does; "power": an UnrecoverableError.
         at_step: the number of the run that fails, from 1, counted from here.
-        program: the name of a function; only its runs are counted. Empty: runs of all, also the
-            small ones of operations outside of `jax.jit`.
+        program: the name of a function; only its runs are counted. Empty: all runs, including the
+            small ones of operations outside `jax.jit`.
     Raises:
-        ConfigError: another kind or number.
+        ConfigError: an invalid kind or number.
 
     Example:
         >>> def step(x):

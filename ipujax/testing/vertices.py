@@ -114,7 +114,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _gradient(run: Callable[..., Any], argnums: tuple[int, ...]) -> Callable[..., Any]:
-    """Of a sum of all results with uneven weights."""
+    """The gradient of a sum of all results with uneven weights."""
 
     def total(*values: jax.Array) -> jax.Array:
         sums = [

@@ -1,4 +1,4 @@
-"""Programs for single tiles: arrays whose rows lie on chosen tiles, and vertices that run there."""
+"""Programs for single tiles: arrays whose rows are on chosen tiles, and vertices that run there."""
 
 from ipujax.host.module_help import with_names as _with_names
 from ipujax.tile.arrays import TileArray as TileArray

@@ -1,4 +1,4 @@
-"""Arrays whose rows lie on chosen tiles."""
+"""Arrays whose rows are on chosen tiles."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ipujax.tile.primitives import place_p
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=["tiles"])
 @dataclass(frozen=True)
 class TileArray:
-    """An array with each row on a tile of its own choice. A pytree: it passes through `jit`,
-    loops and other transformations.
+    """An array with each row on a chosen tile. A pytree: it passes through `jit`, loops and other
+    transformations.
 
-    `jax.numpy` takes it as the array that it holds, whose rows are then kept where the compiler
-    wants; `ipu.tile.map` keeps results on the tiles.
+    `jax.numpy` treats it as the array that it holds, whose rows the compiler may then move;
+    `ipu.tile.map` keeps results on the tiles.
 
     Attributes:
         array: [number of rows, ...]
@@ -34,7 +34,7 @@ class TileArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the whole array."""
+        """The shape of the whole array."""
         return tuple(self.array.shape)
 
     @property
@@ -43,7 +43,7 @@ class TileArray:
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
-        """Of one row."""
+        """The shape of one row."""
         return self.shape[1:]
 
     def reshape(self, *shape: int) -> TileArray:
@@ -62,11 +62,11 @@ def put_sharded(x: Any, tiles: Iterable[int]) -> TileArray:
 
     Args:
         x: [n, ...]
-        tiles: n numbers of tiles of the device's IPU, from 0. The rows of one tile may run on its
-            six workers at one time.
+        tiles: n tile numbers of the device's IPU, from 0. The rows of one tile may run on its six
+            workers in parallel.
     Raises:
-        PlacementError: a number for each row is missing, or is no number of a tile. Numbers beyond
-            the device's tiles are refused when the program is compiled.
+        PlacementError: there is not one number for each row, or one is not a tile number. Numbers
+            beyond the device's tiles are refused when the program is compiled.
 
     Source: `tile_put_sharded` of Graphcore Research's tessellate-ipu, a public library.
 
@@ -90,11 +90,11 @@ def put_replicated(x: Any, tiles: Iterable[int]) -> TileArray:
 
     Args:
         x: [...]
-        tiles: n numbers of tiles.
+        tiles: n tile numbers.
     Returns:
         [n, ...]
     Raises:
-        PlacementError: a number is no number of a tile.
+        PlacementError: a number is not a tile number.
 
     Example:
         >>> ipu.tile.put_replicated(jnp.ones(4), tiles=range(8)).shape
@@ -110,12 +110,12 @@ def gather(x: TileArray, rows: Sequence[int], tiles: Iterable[int]) -> TileArray
 
     Args:
         x: [m, ...]
-        rows: n numbers of rows of x; a row may be sent to several tiles.
-        tiles: n numbers of tiles; row `rows[i]` of x goes to `tiles[i]`.
+        rows: n row numbers of x; a row may be sent to several tiles.
+        tiles: n tile numbers; row `rows[i]` of x goes to `tiles[i]`.
     Returns:
         [n, ...]
     Raises:
-        PlacementError: there is no such row, or the numbers of rows and tiles differ.
+        PlacementError: a row does not exist, or the numbers of rows and tiles differ.
 
     Source: `tile_gather` of tessellate-ipu.
 
@@ -136,10 +136,10 @@ def gather(x: TileArray, rows: Sequence[int], tiles: Iterable[int]) -> TileArray
 
 
 def barrier(*arrays: TileArray) -> tuple[TileArray, ...]:
-    """Separates what is computed before from what is computed after.
+    """Separates the operations before it from those after it.
 
-    No operation on the results begins, and none is joined with one on the arguments, before all
-    arguments are there.
+    No operation on the results begins before all arguments are computed, and none is merged with an
+    operation on the arguments.
 
     Source: `tile_data_barrier` of tessellate-ipu.
 
@@ -168,7 +168,7 @@ def _tiles(name: str, tiles: Iterable[int]) -> tuple[int, ...]:
 
 
 def _numbers(given: Any) -> tuple[int, ...]:
-    """Whole numbers; -1 stands for what is none."""
+    """Whole numbers; -1 stands for anything else."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | jax.core.Tracer):
         return (-1,)
     numbers = [whole_number(value) for value in given]

@@ -28,14 +28,14 @@ def map(function: Callable[..., Any] | Vertex | Any, *arrays: TileArray, **attri
         function: of arrays of `tile_shape`: a vertex of `ipu.tile.create_vertex`, a function of
             arrays such as `jnp.add`, or a primitive such as `jax.lax.add_p`.
         arrays: all on the same tiles.
-        attributes: keyword arguments of the function, or parameters of the primitive. Of a vertex
+        attributes: keyword arguments of the function, or parameters of the primitive. For a vertex,
             the values of its fields: numbers, which are compiled into the program.
     Returns:
         the result as a TileArray on the same tiles, or a list of them if there are several. (A
         function's pytree of results keeps its form.)
     Raises:
-        PlacementError: an argument is no TileArray, or they lie on different tiles.
-        ConfigError: the vertex has other fields, or a dtype is none of a codelet.
+        PlacementError: an argument is not a TileArray, or they are on different tiles.
+        ConfigError: the vertex has other fields, or a codelet cannot have a dtype.
 
     Source: `tile_map` of tessellate-ipu.
 

@@ -66,7 +66,7 @@ def _reference(*arrays: jax.Array, vertex: Any, tiles: Ints, attributes: Any) ->
 
 
 def _vertex_jvp(primals: Any, tangents: Any, **parameters: Any) -> tuple[Any, Any]:
-    """By the reference, whose derivatives of any order are JAX's."""
+    """Differentiates the reference, for which JAX has derivatives of any order."""
     moving = [type(tangent) is not ad.Zero for tangent in tangents]
 
     def of_moving(*given: Any) -> list[jax.Array]:

@@ -55,7 +55,7 @@ class Vertex:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What operands are connected to: inputs, and then constants."""
+        """The fields that operands are connected to: inputs, then constants."""
         return (*self.inputs, *(name for name, _ in self.constants))
 
     def results(self, avals: Sequence[Any], attributes: Attributes) -> list[jax.ShapeDtypeStruct]:
@@ -89,7 +89,7 @@ class Vertex:
         """The reference, for whole operands.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: the vertex has none.
         """
         if self.reference is None:
             raise ConfigError(
@@ -106,7 +106,7 @@ class Vertex:
         return jax.vmap(one_tile)
 
     def _checked(self, made: list[Any], wanted: list[jax.ShapeDtypeStruct]) -> list[jax.Array]:
-        """What the reference returned, which must be what the vertex makes."""
+        """Checks that the reference returned what the vertex makes."""
         where = "ipu.tile.map"
         found = [array(where, f"a result of the reference of {self.name!r}", x) for x in made]
         if [(x.shape, x.dtype) for x in found] != [(x.shape, x.dtype) for x in wanted]:
@@ -121,7 +121,7 @@ class Vertex:
         return found
 
     def config(self, avals: Sequence[Any], attributes: Attributes) -> dict[str, Any]:
-        """What the compiler learns."""
+        """The configuration that the compiler gets."""
         tiles = [_of_a_tile(aval) for aval in avals]
         types = {
             name: _poplar_type(self.name, name, aval)
@@ -171,23 +171,23 @@ def create_vertex(
 
     Args:
         name: of the class, such as "Scale" or "Scale<{x}>", where "{x}" is the type of input x.
-        source: C++ text, or a `Path` of a file with it. Files that it includes from beside itself
-            (text: from the working folder) are a part of it.
+        source: C++ text, or a `Path` of a file with it. Files that it includes from its own folder
+            (for text: from the working folder) are part of it.
         inputs: fields that `ipu.tile.map` connects to its arrays, in their order. A field
             `Vector<Input<Vector<T>>>` gets the rows of an input of two dimensions.
         outputs: fields of results; for each the name of an input of the same shape and dtype, a
             `jax.ShapeDtypeStruct` of one tile, or a function from the inputs'
-            `jax.ShapeDtypeStruct`s and the attributes to that.
+            `jax.ShapeDtypeStruct`s and the attributes to such a struct.
         in_place: inputs, `InOut` fields, that the vertex changes; they are the first results.
         constants: fields with values: arrays, or functions from the inputs'
-            `jax.ShapeDtypeStruct`s and the attributes to arrays. Each tile has them.
+            `jax.ShapeDtypeStruct`s and the attributes to arrays. Each tile gets them.
         cycles: worker cycles of one vertex, from the inputs' `jax.ShapeDtypeStruct`s and the
             attributes. Without it the model assumes 30, and 10 for each element of the largest
             field.
         flags: for the compiler, such as "-O3".
         reference: the same function in `jax.numpy`, from the arrays of one tile and the attributes
-            to the results. Other platforms run it, and derivatives are those of it.
-        vjp: derivatives of your own: from the whole arguments as `TileArray`s, cotangents as
+            to the results. Other platforms run it, and it is differentiated.
+        vjp: a custom derivative: a function from the whole arguments as `TileArray`s, cotangents as
             `TileArray`s, and the attributes to cotangents of the arguments.
     Raises:
         ConfigError: a field is named twice or has no such input, there is no result, or the file

@@ -1,4 +1,4 @@
-"""`Checkpoint`: the state of a training on the disk, whole at every moment."""
+"""`Checkpoint`: the state of a training on disk, intact at every moment."""
 
 from __future__ import annotations
 
@@ -34,24 +34,23 @@ class _Store(Protocol):
 
 
 class Checkpoint(Hook):
-    """Saves the training every so many steps and at its end; `Loop.train` begins at the newest.
+    """Saves the training every `every` steps and at its end; `Loop.train` resumes from the newest.
 
     A checkpoint has the state, the position in the data, the key, the metrics so far and what the
-    other hooks remember. It is written beside its place, synced and renamed: where the process is
-    killed or the disk is full, the ones before it are intact, and a full disk is an error. What is
-    loaded is verified first: checksums, names, shapes and dtypes.
+    other hooks remember. It is written under another name, synced and renamed: if the process is
+    killed or the disk is full, earlier checkpoints stay intact; a full disk is an error. Loading
+    first verifies checksums, names, shapes and dtypes.
 
     Args:
-        folder: made if it is not there.
-        every: steps; saved at the first call's end at or after a multiple.
-        keep: how many of the newest stay.
+        folder: created if it does not exist.
+        every: steps between checkpoints; saved at the end of the first call at or after a multiple.
+        keep: number of checkpoints to keep, the newest.
         backend: "files", of this package; or "orbax", by `orbax-checkpoint` (the extra
             `ipujax[training]`).
     Raises:
-        ConfigError: another backend, or one that is not installed.
-        ArrayFileError: where training begins: the newest checkpoint is damaged, or of another
-            model.
-        OSError: where it saves: the disk is full, or the folder cannot be written.
+        ConfigError: an unknown backend, or one that is not installed.
+        ArrayFileError: when training begins: the newest checkpoint is damaged, or of another model.
+        OSError: when it saves: the disk is full, or the folder cannot be written.
 
     Example:
         >>> step = lambda w, batch: (w + batch, w)
@@ -77,7 +76,7 @@ class Checkpoint(Hook):
         self._saved = 0
 
     def steps(self) -> list[int]:
-        """The steps of the checkpoints that are there, oldest first."""
+        """The steps of the checkpoints that exist, oldest first."""
         return self._store.steps()
 
     def restore(self, run: Run) -> None:
@@ -129,11 +128,11 @@ def _others(run: Run) -> Sequence[Hook]:
 
 
 def _remember(hooks: Sequence[Hook], meta: Any) -> None:
-    """Gives hooks what was kept of them: the first of a class that of the first, and so on.
+    """Gives hooks their saved memories: the first of a class gets the first, and so on.
 
-    Hooks that were added begin anew; what was kept of hooks that are gone is left out.
+    Added hooks begin anew; memories of removed hooks are ignored.
     """
-    if "hooks" in meta:  # of files before memories had names
+    if "hooks" in meta:  # files from before memories had names
         for hook, memory in zip(hooks, meta["hooks"], strict=True):
             hook.remember(memory)
         return
@@ -220,7 +219,7 @@ class _Orbax:
 
 
 def _as_os_error(error: ValueError) -> Exception:
-    """Orbax's files are tensorstore's, whose errors have the number in their text."""
+    """Orbax writes files with tensorstore, whose errors have the error number in their text."""
     found = re.search(r"os_error_code='(\d+)'", str(error))
     return OSError(int(found[1]), f"[checkpoint] {error}") if found else error
 

@@ -1,4 +1,4 @@
-"""Hooks: what happens between the calls of a training."""
+"""Hooks, which run between the device calls of a training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Hook:
-    """What a training does beside its steps. Override what you need.
+    """Work that a training does besides its steps. Override the methods that you need.
 
     Example:
         >>> class Halve(ipu.training.Hook):
@@ -32,22 +32,22 @@ class Hook:
         5 good enough
     """
 
-    runs_last = False  #: of the hooks after a call
+    runs_last = False  #: whether it runs after all other hooks
 
     def begin(self, run: Run) -> None:
-        """Before a training."""
+        """Runs before a training."""
 
     def restore(self, run: Run) -> None:
-        """Before its first call, when all hooks have begun."""
+        """Runs before the first call, after `begin` of all hooks."""
 
     def after_call(self, run: Run) -> None:
-        """After each call of the device, with `run.step`, `run.metrics`, `run.state`."""
+        """Runs after each device call, with `run.step`, `run.metrics`, `run.state`."""
 
     def end(self, run: Run) -> None:
-        """After the training, also where it failed: `run.error`."""
+        """Runs after the training, even if it failed: see `run.error`."""
 
     def memory(self) -> Any:
-        """What a checkpoint is to keep of this hook, as JSON has it."""
+        """What a checkpoint saves of this hook, as JSON values."""
         return None
 
     def remember(self, memory: Any) -> None:
@@ -60,11 +60,11 @@ def _due(run: Run, every: int) -> bool:
 
 
 class Log(Hook):
-    """Writes one line for a call: the step, the metrics and the speed.
+    """Writes one line after a call: the step, the metrics and the speed.
 
     Args:
         every: steps between lines.
-        write: takes a line.
+        write: function of a line.
 
     Example:
         >>> hook = ipu.training.Log(write=lambda line: print(line.split(",")[0]))
@@ -83,13 +83,13 @@ class Log(Hook):
 
 
 class Evaluate(Hook):
-    """Evaluates with `Loop.evaluate` every so many steps; its metrics join those of the call.
+    """Runs `Loop.evaluate` every `every` steps; its metrics are added to those of the call.
 
     Args:
         data: as for `Loop.train`.
-        every: steps; evaluated at the first call's end at or after a multiple.
-        steps: of an evaluation; None: all data.
-        prefix: of the names of its metrics.
+        every: steps between evaluations; runs at the end of the first call at or after a multiple.
+        steps: steps of an evaluation; None: all data.
+        prefix: prefix of the names of its metrics.
 
     Example:
         >>> hook = ipu.training.Evaluate([np.float32(1)] * 3, every=2)
@@ -112,12 +112,12 @@ class Evaluate(Hook):
 
 
 class EarlyStop(Hook):
-    """Ends the training when a metric has not become better for a while.
+    """Ends the training when a metric has stopped improving.
 
     Args:
         metric: its name; calls without it do not count.
-        patience: how many calls may pass without a better value.
-        least: by how much a better value must be better.
+        patience: number of calls that may pass without an improvement.
+        least: the least improvement that counts.
         mode: "min": smaller is better; "max": larger is.
 
     Example:
@@ -161,8 +161,8 @@ class Profile(Hook):
     """Records one call with `jax.profiler`: what ran on the devices, and on the host.
 
     Args:
-        folder: for the trace, which TensorBoard and xprof read.
-        call: which one; 0 is the first, with compiling.
+        folder: folder of the trace, which TensorBoard and xprof read.
+        call: number of the call; 0 is the first, which includes compilation.
 
     Example:
         >>> hook = ipu.training.Profile("trace")
@@ -226,7 +226,7 @@ class Summaries(Hook):
 
     def begin(self, run: Run) -> None:
         if self._make is not None:
-            # Its own names differ by the second.
+            # tensorboardX's own names differ only by the second.
             self._writer = self._make(str(self._folder), filename_suffix=f".{time.time_ns()}")
 
     def after_call(self, run: Run) -> None:
@@ -253,10 +253,10 @@ def _tensorboard() -> Callable[..., Any]:
 
 
 class ProgressBar(Hook):
-    """A bar of steps with the metrics, on the standard error.
+    """Shows a progress bar of steps, with the metrics, on standard error.
 
     Args:
-        bar: makes it: a function like `tqdm.tqdm`, which is the default (the extra
+        bar: makes the bar: a function like `tqdm.tqdm`, which is the default (the extra
             `ipujax[training]`), called with `total`, `initial` and `unit`.
 
     Example:

@@ -1,4 +1,4 @@
-"""`Loop`: trains, evaluates and predicts with many steps in each call of the device."""
+"""`Loop`: trains, evaluates and predicts with many steps in each device call."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _MOST_STEPS = 2**31 - 1
 
 
 class Loop:
-    """Runs a training step over a feed, many steps in each call of the device.
+    """Runs a training step over a feed, many steps in each device call.
 
     The state stays on the device from call to call, and `evaluate` and `predict` use it there. It
     is any pytree: parameters, an optimizer's state, modules of equinox, states of flax or haiku.
-    Leaves that are no arrays stay as they are.
+    Leaves that are not arrays stay as they are.
 
     After each call the hooks run, in their order: `Log`, `Checkpoint`, `Evaluate`, `EarlyStop`,
-    `Summaries`, `Profile`, `ProgressBar`, or your own. With a `Checkpoint` a training that was
-    killed goes on where it was: `train` loads the newest checkpoint, and with the same data and
+    `Summaries`, `Profile`, `ProgressBar`, or your own. With a `Checkpoint`, a training that was
+    killed resumes where it was: `train` loads the newest checkpoint, and with the same data and
     step the results are the same to the last bit.
 
     Args:
@@ -39,16 +39,16 @@ class Loop:
             state and metrics: a number (called "loss") or a dict of numbers.
         evaluate: `evaluate(state, batch)` returns metrics.
         predict: `predict(state, batch)` returns a pytree of arrays.
-        steps_per_call: steps in one call of the device; hooks run between calls.
+        steps_per_call: steps in one device call; hooks run between calls.
         metrics: how metrics are reduced over steps, on the device in float32: "mean", "sum",
             "last", "max", "min", or a dict of these for some names.
         key: a key of `jax.random`; each step gets its own, made from this and its number.
         hooks: see above.
-        donate: let a call reuse the memory of the state it is given. If it fails, the state is
-            lost, and the last checkpoint is the way back; with False `last_run.state` is the state
-            before it.
+        donate: let a call reuse the memory of the state it is given. If the call fails, the state
+            is lost and only the last checkpoint remains; with False, `last_run.state` is the state
+            before the call.
     Raises:
-        ConfigError: unknown reductions, metrics that are no numbers, or nothing that ends it.
+        ConfigError: steps_per_call below 1, unknown reductions, or metrics that are not numbers.
 
     Source: `IPUEstimator` of Graphcore's TensorFlow.
 
@@ -86,22 +86,23 @@ class Loop:
         self._donate = donate
         self._feeds: dict[int, tuple[Any, Infeed]] = {}
         self._programs: dict[Any, Any] = {}
-        self.last_run: Run | None = None  #: the training that ran last, or runs
+        self.last_run: Run | None = None  #: the last or current training
         _check_metrics(self._metrics)
 
-    # What users call.
+    # The public interface.
 
     def train(
         self, state: Any, data: Any, *, steps: int | None = None, epochs: int | None = None
     ) -> Any:
-        """Trains until there were so many steps or epochs; from a checkpoint if there is one.
+        """Trains for a number of steps or epochs, from a checkpoint if there is one.
 
         Args:
             state: the first state. Its arrays are copied, not donated.
-            data: an `ipujax.Infeed`, or what it is made from. At the end of the data it begins
-                again; if it has a method `set_epoch`, this gets the number of the epoch before.
-            steps: in all, with those before the checkpoint.
-            epochs: passes over the data; with neither it is 1.
+            data: an `ipujax.Infeed`, or what it is made from. At its end, the data begins again;
+                before that, its method `set_epoch`, if any, is called with the number of epochs
+                done.
+            steps: total steps, including those before the checkpoint.
+            epochs: passes over the data; 1 if neither is given.
         Returns:
             the last state. `last_run.history` has the metrics of each call.
         """
@@ -128,10 +129,10 @@ class Loop:
         return run.state
 
     def evaluate(self, state: Any, data: Any, *, steps: int | None = None) -> dict[str, float]:
-        """The metrics of `evaluate` over the data from their beginning, or so many steps of them.
+        """The metrics of `evaluate` over the data from the beginning, all or a number of steps.
 
         Args:
-            state: as `train` returns it, or `run.state` in a hook. It is left as it is.
+            state: as `train` returns it, or `run.state` in a hook. It does not change.
             data: as for `train`.
         Returns:
             the reduced metrics by name.
@@ -148,7 +149,7 @@ class Loop:
         return total.values()
 
     def predict(self, state: Any, data: Any, *, steps: int | None = None) -> Any:
-        """The results of `predict` over the data from their beginning, or so many steps of them.
+        """The results of `predict` over the data from the beginning, all or a number of steps.
 
         Returns:
             a pytree of NumPy arrays with a first dimension of steps.
@@ -171,7 +172,7 @@ class Loop:
         jax.block_until_ready(jax.jit(program)(arrays, np.int32(most)))
         return outfeed.dequeue()
 
-    # One call of the device.
+    # One device call.
 
     @staticmethod
     def _goes_on(run: Run, steps: int | None, epochs: int | None) -> bool:
@@ -275,7 +276,7 @@ class Loop:
 
 
 def _move_to(infeed: Infeed, data: Any, run: Run) -> None:
-    """To the run's batch, unless the feed is there."""
+    """Moves the feed to the run's batch, unless it is there already."""
     if run.epoch or run.position != infeed.position or infeed.is_used:
         _begin_epoch(infeed, data, run)
 

@@ -31,7 +31,7 @@ def named(metrics: Any) -> dict[str, jax.Array]:
     """Metrics of one step: a mapping of names, or one array, which is called "loss".
 
     Raises:
-        ConfigError: a metric that is no single number.
+        ConfigError: a metric that is not a single number.
     """
     found = metrics if isinstance(metrics, Mapping) else {"loss": metrics}
     arrays = {str(name): jnp.asarray(x) for name, x in found.items()}
@@ -45,14 +45,14 @@ def named(metrics: Any) -> dict[str, jax.Array]:
 
 
 def first(choice: Choice, like: Mapping[str, Any]) -> dict[str, jax.Array]:
-    """Before the first step; in float32."""
+    """Values before the first step, in float32."""
     return {name: jnp.float32(_START[kind_of(choice, name)]) for name in like}
 
 
 def add(
     choice: Choice, held: Mapping[str, jax.Array], new: Mapping[str, jax.Array]
 ) -> dict[str, jax.Array]:
-    """After one more step."""
+    """Values after one more step."""
     return {
         name: _combine(kind_of(choice, name), held[name], new[name].astype(jnp.float32))
         for name in held
@@ -68,7 +68,7 @@ def _combine(kind: str, held: Any, new: Any) -> Any:
 
 
 class Total:
-    """Over calls, on the host."""
+    """Reduces metrics over calls, on the host."""
 
     def __init__(self, choice: Choice):
         self._choice = choice
@@ -76,7 +76,7 @@ class Total:
         self.steps = 0
 
     def add(self, held: Mapping[str, Any], steps: int) -> None:
-        """What the device held after a call of this number of steps."""
+        """Adds what the device held after a call of this number of steps."""
         if steps == 0:
             return
         for name, value in held.items():

@@ -1,4 +1,4 @@
-"""`Run`: how far one training is; what hooks see."""
+"""`Run`: the progress of one training, as hooks see it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 @dataclass
 class Run:
-    """One training, between two calls of the device."""
+    """One training, between two device calls."""
 
     loop: Loop
     arrays: list[jax.Array]
     structure: Structure
     key: jax.Array | None
-    steps: int | None  #: when it ends; None: when the epochs do
-    step: int = 0  #: steps that are done
-    epoch: int = 0  #: passes over the data that are done
-    position: int = 0  #: batches of this epoch that are used
+    steps: int | None  #: steps after which it ends; None: it ends with the epochs
+    step: int = 0  #: steps done
+    epoch: int = 0  #: passes over the data done
+    position: int = 0  #: batches of this epoch used
     metrics: dict[str, float] = field(default_factory=dict)  #: of the last call, by name
     history: list[tuple[int, dict[str, float]]] = field(default_factory=list)
     call_steps: int = 0  #: steps of the last call
     call_seconds: float = 0.0
-    error: BaseException | None = None  #: what ended it
-    stop_reason: str = ""  #: why it ends before its steps; "" if it does not
+    error: BaseException | None = None  #: the exception that ended it
+    stop_reason: str = ""  #: why it ends early; "" if it does not
 
     @property
     def state(self) -> Any:
-        """The state now, on the device. The next call may reuse its memory: copy what you keep."""
+        """The current state, on the device. The next call may reuse its memory: copy to keep it."""
         return self.structure.join(self.arrays)
 
     def stop(self, reason: str) -> None:
@@ -42,7 +42,7 @@ class Run:
         self.stop_reason = reason
 
     def progress(self) -> dict[str, Any]:
-        """All of it but the arrays, as JSON has it."""
+        """Everything but the arrays, as JSON values."""
         return {
             "step": self.step,
             "epoch": self.epoch,

@@ -15,11 +15,11 @@ from ipujax.errors import ArrayFileError
 
 @dataclass(frozen=True)
 class Structure:
-    """What of a state is no array: its tree, and leaves such as a layer's activation function."""
+    """A state without its arrays: its tree, and leaves such as a layer's activation function."""
 
     tree: Any
     names: tuple[str, ...]  #: of all leaves
-    others: tuple[Any, ...]  #: of all leaves: None where it is an array
+    others: tuple[Any, ...]  #: all leaves; None for an array
 
     def join(self, arrays: Sequence[Any]) -> Any:
         """The state with these arrays."""
@@ -34,7 +34,7 @@ class Structure:
 
 
 def split(state: Any) -> tuple[list[jax.Array], Structure]:
-    """The arrays of a pytree, copied, and the rest. Numbers are arrays."""
+    """Splits a pytree into copies of its arrays and the rest. Numbers are arrays."""
     with_names, tree = jax.tree_util.tree_flatten_with_path(state)
     leaves = [leaf for _, leaf in with_names]
     names = tuple(jax.tree_util.keystr(path) for path, _ in with_names)
@@ -48,7 +48,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def to_host(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
-    """Their elements; of random keys the words."""
+    """The arrays' elements; for random keys, their words."""
     words = [jax.random.key_data(x) if _is_key(x) else x for x in arrays]
     return [np.asarray(x) for x in jax.device_get(words)]
 

@@ -31,7 +31,7 @@ def send(stream: IO[bytes], kind: str, text: bytes, arrays: Sequence[Any] = ()) 
 
 
 def receive(stream: IO[bytes]) -> Message:
-    """Reads one message; EOFError where the other process has ended."""
+    """Reads one message; raises EOFError if the other process has ended."""
     line = stream.readline()
     if not line.endswith(b"\n"):
         raise EOFError

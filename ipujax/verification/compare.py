@@ -37,7 +37,7 @@ def tolerance_of(dtype: Any, whole_program: bool) -> float:
 
 
 def difference(ours: Any, theirs: Any, rtol: float | None = None) -> Difference | None:
-    """Where `ours` differs from `theirs` by more than `rtol`, else than one op may; or None."""
+    """Where `ours` differs from `theirs` by more than `rtol` (by default one op's), or None."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if rtol is None:
         rtol = tolerance_of(theirs.dtype, whole_program=False)

@@ -2,7 +2,7 @@
 
 Comparing intermediate values is not enough: errors add up, and requesting a value changes fusion.
 So every suspect is run alone, with equal inputs on both sides; if no op is wrong alone, larger and
-larger pieces are. Loops and branches are searched with the values that they had in the run.
+larger pieces are run. Loops and branches are searched with the values that they had in the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Finding:
         source: its line in the user's code, such as "train.py:31", or empty.
         piece: the smallest program that shows the difference.
         inputs: the arguments of the piece.
-        num_ops: number of ops in the piece; 1 where the op alone is wrong.
+        num_ops: number of ops in the piece; 1 if the op alone is wrong.
         inside: the loops and branches around it, outermost first.
     """
 

@@ -50,7 +50,7 @@ def pack(array: Any) -> Packed:
 
 
 def unpack(packed: Packed) -> np.ndarray:
-    """The array of its text."""
+    """The array from its text."""
     name, shape, data = packed
     raw = zlib.decompress(base64.b64decode(data))
     return np.frombuffer(raw, np.dtype(name)).reshape(shape).copy()

@@ -46,7 +46,7 @@ class Verifier:
 
     Args:
         oracles: their names; reports of a mismatch show the first one.
-        rtol: relative tolerance by dtype name, over the defaults of `compare`.
+        rtol: relative tolerance by dtype name; overrides the defaults of `compare`.
         folder: for reproducers; None writes none.
         timeout: seconds for each program on each oracle.
     """
@@ -172,7 +172,7 @@ def _not_checked(call: jax_compat.WatchedCall) -> str:
 
 
 def _explained(max_error: float) -> str:
-    """What a difference means that no piece of the program shows, and what to do."""
+    """Explains a difference that no piece of the program shows, and what to do about it."""
     if math.isfinite(max_error):
         return (
             ": rounding errors add up over the program. Pass a tolerance, "

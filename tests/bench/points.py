@@ -1,9 +1,9 @@
 """The model's throughput compared with published ones: `python -m ipujax bench --points`.
 
 Each point is a program that does what the published one did: its shapes, dtypes, micro-batches and
-division among IPUs (cpp/model/tests/data/ipu_points.csv has the measurements by id). A step of training on
-replicas ends with the all-reduce of its gradients; inference streams its inputs and outputs,
-through as many I/O tiles as were published with it. Nothing runs.
+division among IPUs (cpp/model/tests/data/ipu_points.csv has the measurements by id). A step of
+training on replicas ends with the all-reduce of its gradients; inference streams its inputs and
+outputs, through as many I/O tiles as were published with it. Nothing runs.
 """
 
 from __future__ import annotations

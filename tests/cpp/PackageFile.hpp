@@ -10,7 +10,7 @@
 #include "embedded/AlignedBytes.hpp"
 #include "embedded/PackageFormat.hpp"
 
-/// A saved program as its header and what follows, so that tests can alter the header and seal it
+/// A saved program as its header and the rest, so that tests can alter the header and seal it
 /// again.
 struct PackageFile {
   std::string header;    ///< the contents of its seal

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// PJRT C API 0.112, declared from its published layout: what every other part of it uses.
+// PJRT C API 0.112, declared from its published layout: the types that all other parts use.
 // Plain C layout; each structure is followed by assertions of its size and of every offset.
 
 #define IPUJAX_ABI_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " has moved")
@@ -13,7 +13,7 @@ inline constexpr int kPjrtApiMajor = 0;
 inline constexpr int kPjrtApiMinor = 112;
 
 // Handles. jaxlib only passes them around, so each of our classes derives from its (empty) handle
-// and a cast between the two is a static_cast. PJRT_Error and PJRT_Memory begin with a table.
+// and a static_cast converts between the two. PJRT_Error and PJRT_Memory begin with a table.
 struct PJRT_AsyncHostToDeviceTransferManager {};
 struct PJRT_AsyncTrackingEvent {};
 struct PJRT_Buffer {};

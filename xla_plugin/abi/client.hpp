@@ -2,7 +2,7 @@
 #include "abi/base.hpp"
 
 // PJRT C API 0.112: PJRT_Client.
-// Long: the structs of one object, as the C API has them.
+// Long: the C API has this many structs for one object.
 
 struct PJRT_KeyValueGetCallback_Args;
 struct PJRT_KeyValueTryGetCallback_Args;

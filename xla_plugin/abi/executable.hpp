@@ -2,7 +2,7 @@
 #include "abi/base.hpp"
 
 // PJRT C API 0.112: PJRT_Executable and PJRT_LoadedExecutable.
-// Long: the structs of two objects, as the C API has them.
+// Long: the C API has this many structs for two objects.
 
 using PJRT_SendCallback = PJRT_Error* (*)(PJRT_Chunk* chunk, PJRT_CallbackError* callback_error,
                                           std::size_t total_size_in_bytes, bool done,

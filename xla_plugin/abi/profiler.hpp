@@ -48,7 +48,7 @@ IPUJAX_ABI_AT(PLUGIN_Profiler_Create_Args, options, 8);
 IPUJAX_ABI_AT(PLUGIN_Profiler_Create_Args, options_size, 16);
 IPUJAX_ABI_AT(PLUGIN_Profiler_Create_Args, profiler, 24);
 
-/// Of destroy, start and stop.
+/// Arguments of destroy, start and stop.
 struct PLUGIN_Profiler_Args {
   std::size_t struct_size;
   PLUGIN_Profiler* profiler;
@@ -87,7 +87,7 @@ IPUJAX_ABI_AT(PLUGIN_Profiler_Api, collect_data, 72);
 struct PJRT_Profiler_Extension {
   PJRT_Extension_Base base;
   PLUGIN_Profiler_Api* profiler_api;
-  std::int64_t traceme_context_id;  // of no meaning here
+  std::int64_t traceme_context_id;  // has no meaning here
 };
 IPUJAX_ABI_SIZE(PJRT_Profiler_Extension, 40);
 IPUJAX_ABI_AT(PJRT_Profiler_Extension, profiler_api, 24);

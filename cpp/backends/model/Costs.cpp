@@ -16,15 +16,15 @@ std::uint64_t totalBytes(const std::vector<runtime::TensorSpec>& tensors) {
   return bytes;
 }
 
-/// What lies in the fullest tile; the names go on after `of`.
+/// Adds the contents of the fullest tile, under names that begin with `of`.
 void addParts(Costs& costs, const std::string& of, const engine::TileParts& parts) {
   for (std::size_t i = 0; i < parts.bytes.size(); ++i)
     costs.insert_or_assign(of + "worst tile " + std::string(engine::kPartNames[i]) + " bytes",
                            static_cast<float>(parts.bytes[i]));
 }
 
-/// What the last run counted of loops of unknown length, and the cycles of the program with these
-/// counts; nothing before a run.
+/// Adds the trip counts that the last run measured for loops of unknown length, and the cycles of
+/// the program with these counts. Adds nothing before the first run.
 void addMeasured(Costs& costs, const engine::Image& image, const engine::TripMeans& counted) {
   if (counted.empty()) return;
   std::size_t loop = 0;

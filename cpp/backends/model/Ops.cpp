@@ -5,9 +5,9 @@
 namespace ipujax::model {
 namespace {
 
-/// The steps of a program in order on the model's clock. A loop is one event, with the steps of its
-/// first iteration inside; of branches the longest is there. Steps of several IPUs come one after
-/// another, though IPUs run at one time.
+/// The steps of a program in order on the model's clock. A loop is one event that contains the
+/// steps of its first iteration; of several branches, only the longest is listed. Steps of several
+/// IPUs follow each other, although the IPUs run in parallel.
 class OpTimes {
  public:
   explicit OpTimes(const engine::Image& image) : image_(image) {

@@ -10,7 +10,7 @@
 namespace ipujax::model {
 namespace {
 
-// Before a program was timed: few steps on little data and no loop end within microseconds.
+// Limits for programs not yet timed: few steps on little data without a loop take microseconds.
 constexpr std::size_t kShortSteps = 32;
 constexpr std::uint64_t kShortBytes = std::uint64_t{1} << 18;
 
@@ -24,7 +24,7 @@ bool seemsShort(const engine::Image& image) {
   return !loops && image.steps.size() <= kShortSteps && bytes <= kShortBytes;
 }
 
-/// The caller's callbacks, under the type that the engine names.
+/// The caller's callbacks, as the type that the engine uses.
 class Callbacks final : public engine::HostCallbacks {
  public:
   explicit Callbacks(runtime::HostCallbacks& host) : host_(host) {}

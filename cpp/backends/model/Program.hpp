@@ -12,7 +12,7 @@ struct Scratch final : runtime::DeviceState {
   std::shared_ptr<engine::DeviceMemory> memory = std::make_shared<engine::DeviceMemory>();
 };
 
-/// What the run that ended last counted. Shared by a program and its sessions.
+/// The counts of the run that ended last. Shared by a program and its sessions.
 class LastRun {
  public:
   engine::TripMeans tripMeans() const;
@@ -47,9 +47,9 @@ class Program final : public runtime::Program {
   const std::shared_ptr<LastRun> last_run_ = std::make_shared<LastRun>();
 };
 
-/// What `Program::costs` says of an image: the first names are the ones XLA's own backends use.
+/// The result of `Program::costs` for an image. The first names are those of XLA's own backends.
 std::map<std::string, float> costsOf(const engine::Image& image, const engine::TripMeans& counted);
-/// What `Program::ops` says of it.
+/// The result of `Program::ops` for an image.
 std::vector<runtime::OpTime> opsOf(const engine::Image& image);
 
 }  // namespace ipujax::model

@@ -11,7 +11,7 @@
 #include "poplar/Version.hpp"
 #include "runtime/Faults.hpp"
 
-// Any library with Poplar's API, Graphcore's or the folder made of the IPU Model.
+// Any library with Poplar's API: Graphcore's own, or the SDK folder built from the IPU Model.
 namespace ipujax::runtime {
 
 Capabilities capabilities() {
@@ -19,7 +19,7 @@ Capabilities capabilities() {
           .hardware = true,
           .wide_types = false,
           .bound_arrays = false,
-          .shared_plans = false,  // an SDK does not say that a cache may serve several graphs
+          .shared_plans = false,  // no SDK promises that a cache may serve several graphs
           .shared_callbacks = false,
           .own_headers = false};
 }
@@ -51,7 +51,7 @@ std::shared_ptr<const Program> openProgram(std::span<const std::byte> sealed) {
   return std::make_shared<const poplar_backend::Program>(poplar_backend::Container::open(sealed));
 }
 
-// Poplar's own simulated errors, which the session that is to fail inserts into its engine.
+// Uses Poplar's own simulated errors: the session that is to fail inserts them into its engine.
 void injectFault(std::string_view kind, std::uint64_t at_run, std::string_view program) {
   Faults::shared().inject(kind, at_run, program);
 }

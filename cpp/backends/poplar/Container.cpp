@@ -17,7 +17,7 @@ using runtime::ExecutableError;
 using runtime::Is;
 using runtime::members;
 
-// The magic differs from the IPU Model's: neither build takes the other's executables.
+// The magic differs from the IPU Model's, so that neither build accepts the other's executables.
 constexpr runtime::SealKind kSeal{
     {'I', 'P', 'U', 'J', 'A', 'X', 'P', 'X'}, 4, "an ipujax executable of a build against an SDK"};
 

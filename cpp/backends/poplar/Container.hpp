@@ -13,10 +13,10 @@ namespace ipujax::poplar_backend {
 struct HostArraySpec {
   std::string dtype;
   std::vector<std::int64_t> shape;
-  bool isEmpty() const;  ///< without elements: Poplar does not know of it
+  bool isEmpty() const;  ///< has no elements, so Poplar does not see it
 };
 
-/// A host function of a program. Calls of one callback at several places have a handle each.
+/// A host function of a program. A callback that is called at several places has a handle for each.
 struct HostCall {
   std::string handle;  ///< Poplar's
   std::string id;      ///< the user's callback
@@ -31,14 +31,14 @@ struct RemoteArray {
   std::uint64_t entries = 0;
 };
 
-/// What the plugin saves: all that runs a program, without Python and without a compiler.
+/// What the plugin saves: everything needed to run a program without Python or a compiler.
 struct Container {
   runtime::Signature signature;
   std::vector<HostCall> host_calls;
   std::vector<RemoteArray> remote_inputs;
   std::vector<RemoteArray> remote_outputs;
-  /// Arguments that the device may keep from run to run: the stream "fresh" says of each, in this
-  /// order, whether its own stream is read.
+  /// Arguments that the device may keep from run to run. The stream "fresh" tells, in this order,
+  /// which of their streams the program reads.
   std::vector<std::uint32_t> kept_inputs;
   std::int64_t tiles_per_ipu = 0;
   std::int64_t ipus_per_replica = 1;
@@ -46,12 +46,12 @@ struct Container {
   std::string executable;  ///< what poplar::Executable::serialize wrote
 
   std::string seal() const;
-  /// Throws ExecutableError for bytes that are not sealed ones of this build, or say what no
-  /// caller could follow.
+  /// Throws ExecutableError for bytes that this build did not seal or whose contents are
+  /// inconsistent.
   static Container open(std::span<const std::byte> sealed);
 };
 
-/// Compiles a program, whose streams are called in0, in1, ..., out0, out1, ..., by Poplar.
+/// Compiles a program with Poplar. Its streams are called in0, in1, ..., out0, out1, ...
 std::string compile(const poplar::Graph& graph, const poplar::program::Program& program,
                     Container container, const poplar::OptionFlags& options = {});
 

@@ -11,8 +11,8 @@
 namespace ipujax::poplar_backend {
 namespace {
 
-/// What this process has attached. Poplar's devices of 1, 2, 4 ... IPUs overlap, and an IPU can be
-/// attached through one of them only.
+/// The devices that this process has attached. Poplar's devices of 1, 2, 4 ... IPUs overlap, and an
+/// IPU can be attached through only one of them.
 class Attached {
  public:
   bool enter(poplar::Engine& engine, std::uint64_t id, const IpuRange& range,

@@ -2,7 +2,7 @@
 
 #include "support/Interrupts.hpp"
 
-/// Of the model's libpoplar.so alone.
+/// Only the model's libpoplar.so defines this.
 extern "C" __attribute__((weak)) void ipujax_model_note_interrupt();
 
 namespace ipujax::poplar_backend {

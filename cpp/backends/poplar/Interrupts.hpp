@@ -2,8 +2,8 @@
 
 namespace ipujax::poplar_backend {
 
-/// Ctrl-C that this extension is told of, see runtime/Interrupts.hpp, reaches codelets that the IPU
-/// Model runs. Does nothing where Poplar is the SDK's, whose codelets are on IPUs.
+/// Passes Ctrl-C, which this extension receives (see runtime/Interrupts.hpp), on to codelets that
+/// the IPU Model runs. Does nothing with the SDK's Poplar, whose codelets run on IPUs.
 void relayInterrupts();
 
 }  // namespace ipujax::poplar_backend

@@ -8,17 +8,17 @@
 
 namespace ipujax::poplar_backend {
 
-/// What the variables of a program's arguments hold between its runs, so that arrays that are there
-/// are not copied again: those that the last run was given, and results that took over the
-/// variable of a donated argument. Of one session; used by the thread that runs it.
+/// Tracks what a program's argument variables hold between its runs, so that arrays already there
+/// are not copied again: arguments of the last run, and results that took over the variable of a
+/// donated argument. Belongs to one session; used by the thread that runs it.
 class KeptArguments {
  public:
   explicit KeptArguments(const Container& container) : container_(container) {}
 
-  /// Another program was loaded, or a run has failed.
+  /// Called when another program was loaded or a run has failed.
   void forget() { held_.clear(); }
-  /// Before a run: for each of the container's kept inputs 1 where its stream is to be read, on all
-  /// replicas or on none.
+  /// Called before a run: sets `fresh` to 1 for each of the container's kept inputs whose stream is
+  /// to be read, on all replicas or on none.
   void choose(std::span<const runtime::Arrays> replicas);
   void remember(std::span<const runtime::Arrays> replicas);
   const std::vector<std::int32_t>& fresh() const { return fresh_; }

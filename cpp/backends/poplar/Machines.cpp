@@ -6,8 +6,8 @@
 namespace ipujax::poplar_backend {
 
 std::span<const Machine> machines() {
-  // DRAM and IPUs of one machine: an IPU-M2000 or Bow-2000 by default; a C600 is a card of one IPU
-  // that shares a host's. Architectures: "ipu1" is Mk1, "ipu2" Mk2, Bow too; "ipu21" is C600.
+  // DRAM and IPUs of one machine: an IPU-M2000 or Bow-2000 by default. A C600 card has one IPU and
+  // shares its host's DRAM. Architectures: "ipu1" is Mk1, "ipu2" Mk2 and Bow, "ipu21" C600.
   static const std::array<Machine, 4> all = {{{"gc200", "ipu2", "IPU Mk2 (GC200)", 64, 4},
                                               {"bow", "ipu2", "IPU Bow", 64, 4},
                                               {"c600", "ipu21", "IPU C600", 64, 4},

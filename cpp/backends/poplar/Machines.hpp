@@ -5,18 +5,18 @@
 
 namespace ipujax::poplar_backend {
 
-/// What Poplar does not say of a machine.
+/// The properties of a machine that Poplar does not report.
 struct Machine {
-  std::string name;         ///< what users write
-  std::string arch;         ///< what poplar::Target::createIPUTarget takes
-  std::string device_kind;  ///< what JAX shows of a device
+  std::string name;         ///< that users write
+  std::string arch;         ///< for poplar::Target::createIPUTarget
+  std::string device_kind;  ///< the kind of device that JAX shows
   unsigned streaming_gigabytes;
   unsigned ipus_per_machine;
 };
 
 /// The first is the default.
 std::span<const Machine> machines();
-/// Throws std::invalid_argument; the empty name is the default's.
+/// Throws std::invalid_argument for an unknown name; an empty name means the default.
 const Machine& machineByName(std::string_view name);
 
 }  // namespace ipujax::poplar_backend

@@ -9,7 +9,7 @@
 
 namespace ipujax::poplar_backend {
 
-/// A program that Poplar compiled. Costs, bytes and ops are not known: PopVision has them.
+/// A program that Poplar compiled. Its costs, bytes and ops are unknown here; PopVision shows them.
 class Program final : public runtime::Program, public std::enable_shared_from_this<Program> {
  public:
   explicit Program(Container container);
@@ -23,7 +23,7 @@ class Program final : public runtime::Program, public std::enable_shared_from_th
   bool nests() const override { return false; }
 
   const Container& container() const { return container_; }
-  /// For an engine, which keeps it.
+  /// The executable for an engine, which keeps it.
   poplar::Executable takeExecutable() const;
 
  private:

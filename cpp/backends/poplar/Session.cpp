@@ -31,7 +31,7 @@ runtime::Recovery recoveryOf(poplar::RecoveryAction action) {
   }
 }
 
-/// The code whose simulated error is repaired by what repairs the fault.
+/// The error code that needs the same recovery as the fault.
 poplar::ErrorCode codeOf(runtime::Fault fault) {
   switch (fault) {
     case runtime::Fault::kLinkError:
@@ -48,7 +48,7 @@ poplar::ErrorCode codeOf(runtime::Fault fault) {
   return poplar::ErrorCode::IPU_MEMORY_FAILURE;
 }
 
-/// The next run of an engine fails if a fault is due; none is left for a later one.
+/// Makes the engine's next run fail if a fault is due; later runs are not affected.
 class SimulatedError {
  public:
   SimulatedError(poplar::Engine& engine, const std::string& program) : engine_(engine) {
@@ -68,8 +68,8 @@ class SimulatedError {
   bool is_inserted_ = false;
 };
 
-/// Data come and go when the program asks: nothing is fetched ahead, as the next run's arrays are
-/// not known yet.
+/// Transfers data when the program asks for it. Nothing is prefetched, because the arrays of the
+/// next run are not known yet.
 class Transfer : public poplar::StreamCallback {
  public:
   Result prefetch(void*) override { return Result::NotAvailable; }
@@ -90,13 +90,13 @@ class Fetch final : public Transfer {
   const std::size_t bytes_;
 };
 
-/// Replicas that call the host call it at one time: what one waits for may come when another has
-/// called, as the batches of a feed that they share.
+/// Whether replicas call the host in parallel. They must, because one may wait for data that comes
+/// only after another has called, such as the batches of a shared feed.
 bool callsTogether(const Container& container) {
   return container.signature.num_replicas > 1 && !container.host_calls.empty();
 }
 
-/// The host answers each replica by itself, as they may be at different calls.
+/// The host answers each replica independently, because they may be at different calls.
 poplar::OptionFlags engineOptions(const Container& container) {
   if (!callsTogether(container)) return {};
   return {{"target.syncReplicasIndependently", "true"}};
@@ -112,7 +112,7 @@ poplar::RuntimeOptions runOptions(const Container& container,
        {"streamCallbacks.numWorkerThreads", on_threads ? threads : "0"}});
 }
 
-/// Which arguments the program reads from their streams.
+/// Sends which arguments the program reads from their streams.
 class FetchFresh final : public Transfer {
  public:
   explicit FetchFresh(const KeptArguments& kept) : kept_(kept) {}
@@ -124,7 +124,7 @@ class FetchFresh final : public Transfer {
   const KeptArguments& kept_;
 };
 
-/// The seed of the run, from which the generators of the tiles start.
+/// Sends the seed of the run, from which the tiles' generators start.
 class FetchSeed final : public Transfer {
  public:
   FetchSeed(const runtime::RunSeed& seed, unsigned replica) : seed_(seed), replica_(replica) {}
@@ -154,7 +154,7 @@ class Give final : public Transfer {
   const std::size_t bytes_;
 };
 
-/// Poplar may keep a record of each run: for those alone who asked for a report.
+/// Whether the user asked for a report; only then does Poplar keep a record of each run.
 bool wantsReport() {
   const char* const options = std::getenv("POPLAR_ENGINE_OPTIONS");
   return options && *options;
@@ -236,9 +236,9 @@ void Session::connectHostCalls() {
   }
 }
 
-/// An exception must not pass through Poplar, which may have nobody to catch it: the program is
-/// stopped, and until it ends goes on with what the results hold and calls nobody. The run ends
-/// with the exception.
+/// Exceptions must not pass through Poplar, which may not catch them. Instead the program is
+/// stopped; until it ends, its host calls return at once with whatever the results hold. The run
+/// then throws the exception.
 void Session::call(const HostCall& each, poplar::ArrayRef<const void*> inputs,
                    poplar::ArrayRef<void*> outputs) noexcept {
   try {
@@ -262,7 +262,7 @@ void Session::callHost(const HostCall& each, poplar::ArrayRef<const void*> input
     throw std::runtime_error("[ipu host callback] needs a host that takes callbacks; got none.");
   std::vector<runtime::HostArray> arguments, results;
   std::size_t next = 0;
-  // The arrays of inputs are read alone, as those of a run's arguments are.
+  // Input arrays are only read, like those of a run's arguments.
   for (const auto& array : each.arguments)
     arguments.push_back(
         {array.dtype, array.shape, array.isEmpty() ? nullptr : const_cast<void*>(inputs[next++])});
@@ -280,8 +280,8 @@ void Session::fail(const std::exception_ptr& error) noexcept {
   }
   if (callbacks_) callbacks_->failed(error);
   try {
-    engine_.stop();  // it may be in a loop that ends by what a callback gives
-  } catch (...) {    // then it comes to its end
+    engine_.stop();  // it may be in a loop that only a callback's result ends
+  } catch (...) {    // then it runs to its end
   }
 }
 
@@ -310,7 +310,7 @@ void Session::run(std::span<const runtime::Arrays> replicas, runtime::HostCallba
   }
   if (cancelled_.exchange(false) && !error)
     error = std::make_exception_ptr(std::runtime_error("[ipu execute] was cancelled."));
-  if (error_) error = std::exchange(error_, nullptr);  // what a callback threw came first
+  if (error_) error = std::exchange(error_, nullptr);  // a callback's exception came first
   if (!error) return kept_.remember(replicas);
   kept_.forget();
   std::rethrow_exception(error);

@@ -23,7 +23,7 @@ class Session final : public runtime::Session {
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
            const runtime::RunSeed& seed) override;
   bool tellsContents() const override { return true; }
-  /// Ends the program where Poplar can, at the latest at its next call of the host.
+  /// Ends the program as soon as Poplar can, at the latest when it next calls the host.
   void cancel() override {
     cancelled_.store(true);
     engine_.stop();
@@ -46,7 +46,7 @@ class Session final : public runtime::Session {
   const std::uint64_t id_;  // of this session among all
   poplar::Engine engine_;
   KeptArguments kept_;
-  // Of the run in progress; host functions of several replicas may come on several threads.
+  // For the run in progress; several replicas may call host functions on several threads.
   std::span<const runtime::Arrays> replicas_;
   runtime::HostCallbacks* callbacks_ = nullptr;
   runtime::RunSeed seed_;

@@ -86,7 +86,7 @@ void backend::bind(py::module_& m) {
              "streaming_gigabytes"_a = 0, "host_gigabytes_per_second"_a = 0.0,
              "host_microseconds"_a = -1.0);
   bindCycles(m);
-  // PopLibs has no invalid_option here; in Python it is one, as for other options of the user.
+  // In PopLibs this is not an invalid_option; in Python it is one, like other wrong user options.
   py::register_exception<poplin::plan::no_plan>(submodule(m, "poplin"), "no_plan",
                                                 poplar.attr("invalid_option"));
   submodule(m, "engine")

@@ -34,7 +34,7 @@ Description costDict(const engine::Cost& c) {
                   "cycles"_a = c.cycles());
 }
 
-/// What an executable holds, for dumps and tests.
+/// The contents of an executable, for dumps and tests.
 Description inspectImage(const py::bytes& bytes) {
   const std::string_view view(bytes);
   const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
@@ -76,7 +76,7 @@ Description inspectImage(const py::bytes& bytes) {
       "output_memory_kinds"_a = kinds(image->signature.outputs));
 }
 
-/// Text to look at: what is not UTF-8 in it becomes a replacement character.
+/// Text for display: bytes that are not UTF-8 become replacement characters.
 py::str shown(const std::string& text) {
   const auto size = static_cast<Py_ssize_t>(text.size());
   return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(text.data(), size, "replace"));
@@ -88,7 +88,7 @@ py::list shown(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// Columns of numbers as bytes of numpy: large programs have many steps.
+/// Columns of numbers as one NumPy array, because large programs have many steps.
 template <class T, class F>
 py::array_t<double> columns(const std::vector<T>& rows, const F& values) {
   const std::size_t width = rows.empty() ? 0 : values(rows[0]).size();
@@ -112,7 +112,7 @@ py::list profileSteps(const engine::Image& image) {
     const auto& debug = image.debug[s.debug];
     py::list operands;
     for (const auto& o : s.operands) {
-      if (operands.size() == 8) break;  // enough to know a step by
+      if (operands.size() == 8) break;  // enough to recognise a step
       operands.append(py::make_tuple(engine::nameOf(o.type), o.shape));
     }
     steps.append(py::make_tuple(shown(s.kernel), shown(debug.name), shown(debug.source),
@@ -146,7 +146,7 @@ py::list profileIpus(const engine::Image& image) {
   return ipus;
 }
 
-/// Where time and memory of an executable go: what ipujax.report shows.
+/// Where an executable's time and memory go, as ipujax.report shows.
 Description profileImage(const py::bytes& bytes) {
   const std::string_view view(bytes);
   const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
@@ -194,7 +194,7 @@ poplar::OptionFlags flagsOf(const std::map<std::string, std::string>& options) {
   return flags;
 }
 
-/// A report of one run by account, which pva::openReport reads.
+/// A report of one run for pva::openReport, from the cost account.
 py::bytes reportOfImage(const py::bytes& bytes, const std::map<std::string, std::string>& options) {
   const std::string_view view = bytes;
   const auto image = engine::Image::deserialise(std::as_bytes(std::span(view)));
@@ -226,7 +226,7 @@ void bindEngine(py::module_& m) {
         return std::pair<py::bytes, std::string>(bytes, report);
       },
       "graph"_a, "program"_a, "signature"_a, "stablehlo"_a = py::bytes(), "options"_a = Options());
-  // What Poplar's options mean here, and all those that change nothing. Throws for wrong ones.
+  // The meaning of Poplar's options here, and all those without effect. Throws for wrong ones.
   e.def(
       "engineOptions",
       [](const std::map<std::string, std::string>& options) -> Description {

@@ -1,7 +1,7 @@
 #pragma once
 #include "bindings/bindings.hpp"
 
-// For the model alone.
+// Only for the model.
 
-/// After bindSignature: how images are built and what they hold.
+/// Called after bindSignature; binds how images are built and inspected.
 void bindEngine(py::module_& m);

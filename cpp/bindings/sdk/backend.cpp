@@ -28,7 +28,7 @@ std::vector<std::string> machineNames() {
   return names;
 }
 
-/// The figures of memories and links that the model takes are the machine's own here.
+/// Ignores the model's figures for memories and links: here the machine has its own.
 poplar::Target createTarget(const std::string& machine, unsigned num_ipus, unsigned tiles_per_ipu,
                             unsigned /*streaming_gigabytes*/, double /*host_gigabytes_per_second*/,
                             double /*host_microseconds*/) {
@@ -37,7 +37,7 @@ poplar::Target createTarget(const std::string& machine, unsigned num_ipus, unsig
   return poplar::Target::createIPUTarget(num_ipus, tiles_per_ipu, arch);
 }
 
-// A host function as Python has it: handle, id, arguments and results as (dtype, shape).
+// A host function as Python passes it: handle, id, arguments and results as (dtype, shape).
 using Array = std::pair<std::string, std::vector<std::int64_t>>;
 using HostCall = std::tuple<std::string, std::string, std::vector<Array>, std::vector<Array>>;
 
@@ -77,7 +77,7 @@ py::bytes buildExecutable(const Graph& graph, const poplar::program::Program& pr
   return bytes;
 }
 
-/// What can be known of an executable; Poplar's own profile says the rest.
+/// What is known of an executable; Poplar's own profile has the rest.
 Description inspectImage(const py::bytes& bytes) {
   const std::string_view view(bytes);
   const auto container = sdk::Container::open(std::as_bytes(std::span(view)));
@@ -101,11 +101,11 @@ Description profileImage(const py::bytes& /*bytes*/) {
       "IPUJAX_EXTENSION.");
 }
 
-/// As the function of places in the user's program, which Poplar wants to know.
+/// The function name of places in the user's program, which Poplar requires.
 constexpr std::string_view kProgram = "jax";
 
-/// Of "file.py:31"; none of other texts. Poplar keeps the pointer: names of files live as long as
-/// the process.
+/// The location for "file.py:31"; none for other texts. Poplar keeps the pointer, so file names
+/// live as long as the process.
 poplar::SourceLocation placeOf(const std::string& source) {
   static std::set<std::string> files;  // under the GIL
   const std::size_t colon = source.rfind(':');
@@ -126,10 +126,10 @@ Tensor constantOf(Graph& graph, Type type, const Shape& shape, const void* value
 
 }  // namespace
 
-/// The line as Poplar's own place in a source, and in the name: profiles and errors have names
-/// alone.
+/// The line is in Poplar's source location and also in the name, because profiles and errors only
+/// show names.
 DebugContext backend::debugOf(std::string name, std::string source) {
-  source.resize(std::min(source.find('\n'), source.size()));  // what only the model's profiles have
+  source.resize(std::min(source.find('\n'), source.size()));  // only the model's profiles have more
   const poplar::SourceLocation place = placeOf(source);
   if (!place.isValid()) return {std::move(name), place};
   return {name + "@" + source, place};

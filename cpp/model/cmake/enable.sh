@@ -1,4 +1,4 @@
-# Source this file: compilers, the linker and CMake then find the folder that it lies in.
+# Source this file: compilers, the linker and CMake then find the SDK in its folder.
 _sdk=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export POPLAR_SDK_ENABLED=$_sdk
 export PATH=$_sdk/bin:$PATH

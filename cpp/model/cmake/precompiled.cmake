@@ -1,7 +1,7 @@
-# Headers that no change here touches, the standard library's and pybind11's, are read once for each
-# library instead of once for each source. Headers of ours stay out: an edit of one compiles what
-# includes it and nothing else. All sources of a target have its level of optimising: gcc ends by a
-# fault where they differ.
+# Headers that no change here touches, the standard library's and pybind11's, are parsed once for
+# each library instead of once for each source. Our own headers are left out, so that an edit of one
+# recompiles only the sources that include it. All sources of a target must have the same
+# optimisation level: gcc crashes if they differ.
 #   precompile(<targets>)
 set(standard_headers <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits>
   <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream> <stdexcept> <string>

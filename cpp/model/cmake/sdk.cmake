@@ -1,5 +1,5 @@
-# The IPU Model as a folder shaped like Graphcore's Poplar SDK: include/, lib/, enable.sh. libpoplar.so
-# has the engine and all libraries; the others are there to be named by -l and need libpoplar.so.
+# The IPU Model as a folder shaped like Graphcore's Poplar SDK: include/, lib/, enable.sh.
+# libpoplar.so has the engine and all libraries; the others are empty, exist for -l, and need it.
 add_library(poplar SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_engine>
   $<TARGET_OBJECTS:ipujax_libraries>)
 target_link_libraries(poplar PRIVATE ipujax_simd Threads::Threads ${CMAKE_DL_LIBS})
@@ -22,7 +22,7 @@ install(TARGETS poplar ${sdk_libraries} EXPORT poplar-targets LIBRARY DESTINATIO
   COMPONENT sdk EXCLUDE_FROM_ALL)
 install(EXPORT poplar-targets FILE poplar-config.cmake DESTINATION lib/cmake/poplar COMPONENT sdk
   EXCLUDE_FROM_ALL)
-# Names by which build files ask for the other libraries; all are in poplar's file.
+# Build files find the other libraries by these names; all are in poplar's file.
 foreach(package poplibs gcl)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/sdk/${package}-config.cmake CONTENT
     "include(\"\${CMAKE_CURRENT_LIST_DIR}/../poplar/poplar-config.cmake\")\n" @ONLY)
@@ -30,8 +30,8 @@ foreach(package poplibs gcl)
     DESTINATION lib/cmake/${package} COMPONENT sdk EXCLUDE_FROM_ALL)
 endforeach()
 
-# The public headers, and the few declarations of the engine that these take their enumerations and
-# types from; further arguments go to install().
+# Installs the public headers and the few engine headers whose enumerations and types they use.
+# Further arguments go to install().
 function(install_public_headers destination)
   set(model ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/..)
   foreach(folder ${sdk_folders})
@@ -46,7 +46,7 @@ function(install_public_headers destination)
   endforeach()
 endfunction()
 install_public_headers(include COMPONENT sdk EXCLUDE_FROM_ALL)
-# What puts codelets into .gp files: only the part of the engine that reads codelets.
+# Puts codelets into .gp files; needs only the part of the engine that reads codelets.
 add_executable(popc EXCLUDE_FROM_ALL popc/main.cpp)
 foreach(source BlockCounts BracedAssignments CodeletArchive CodeletBuild CodeletGuard CodeletParser CodeletStatics CodeletStore CodeletText Codelets Compiler Interruptible LoopCost Process WorkerCalls)
   target_sources(popc PRIVATE engine/codelets/${source}.cpp)

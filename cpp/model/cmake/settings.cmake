@@ -1,4 +1,4 @@
-# How C++ is compiled, in the IPU Model alone as in ipujax, which includes this first.
+# C++ compiler settings, for the IPU Model alone and for ipujax, which includes this file first.
 if(DEFINED compile_quickly)
   return()
 endif()
@@ -21,14 +21,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 if(IPUJAX_SANITIZE)
-  # Checks take most of the time of such a build: less optimising makes it three times faster.
+  # Checks take most of the time of such a build: less optimisation makes it three times faster.
   add_compile_options(-fsanitize=${IPUJAX_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${IPUJAX_SANITIZE})
-  # With its checks in the code, gcc takes members of std::regex for uninitialized.
+  # With these checks, gcc considers members of std::regex uninitialized.
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 
-# For what runs rarely or briefly: calls from Python, graphs that are built once, tests. Takes a
-# quarter to a third less time to compile than -O3.
+# For code that runs rarely or briefly: calls from Python, graphs that are built once, tests.
+# Compiles in a quarter to a third less time than -O3.
 set(compile_quickly "$<$<CONFIG:Release>:-O1>")
 set(compile_small "$<$<CONFIG:Release>:-O2>")

@@ -1,10 +1,10 @@
-# Tests: one program for each source, build/tests/<folder>_<source>.
+# Tests. Each source becomes a program build/tests/<folder>_<source>.
 enable_testing()
 # At -O1 gcc does not follow every branch that sets a variable.
 set(test_options "${compile_quickly}" $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   CACHE INTERNAL "How tests are compiled")
-# Tests are compiled as the main function that each has, and share its precompiled header. Those of
-# `public` are programs as users of the SDK write them: C++17, and linked by libraries' names.
+# Tests are compiled like the main function, and share its precompiled header. Those in `public` are
+# programs like those of SDK users: C++17, linked by the names of libraries.
 foreach(main ipujax_test_main ipujax_public_test_main)
   add_library(${main} OBJECT tests/main.cpp)
   target_include_directories(${main} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
@@ -47,11 +47,11 @@ foreach(source ${model_tests})
     add_cpp_test(${source} ipujax_core)
   endif()
 endforeach()
-# It compares codelets with a loop of its own, which is to be as fast as it can.
+# This test compares codelets with a loop of its own, which must be as fast as possible.
 set_source_files_properties(tests/engine/test_codelet_speed.cpp PROPERTIES COMPILE_OPTIONS -O3
   SKIP_PRECOMPILE_HEADERS ON)
 
-# Every public header alone, as a C++17 compiler of the SDK's users reads it.
+# Compiles every public header alone, as C++17 like SDK users.
 list(TRANSFORM sdk_folders APPEND /*.hpp OUTPUT_VARIABLE header_patterns)
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${header_patterns}
   */experimental/*.hpp graphcore_target_access/*.h)

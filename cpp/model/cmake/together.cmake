@@ -1,6 +1,6 @@
-# Up to eight sources of a folder are one source to the compiler, which reads their headers once: half
-# the time. They share the names of their anonymous namespaces. Kernels are left out: each has its own
-# names for the same things (kLanes, checkReduce).
+# Gives the compiler up to eight sources of a folder as one source, which halves the time because
+# headers are read once. These sources share the names of anonymous namespaces. Kernels are left
+# out: each defines the same names (kLanes, checkReduce).
 #   compile_together(<target> [EXCEPT <regular expression of paths>])
 function(compile_together target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "")
@@ -18,6 +18,6 @@ function(compile_together target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # A class of a source may have members of its anonymous namespace; in a header it may not.
+  # A class in a source may have members from its anonymous namespace; one in a header may not.
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
 endfunction()

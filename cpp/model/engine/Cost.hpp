@@ -12,27 +12,27 @@ struct Cost {
   double mean_compute_cycles = 0;  ///< mean over all tiles of the device (idle tiles count as 0)
   double exchange_cycles = 0;      ///< slowest tile's receive (or send) time
   double sync_cycles = 0;          ///< one on-chip sync per compute set and per exchange
-  /// Of exchange_cycles and sync_cycles: in turns of loops inside the step after the first, which
-  /// run the code of the first.
+  /// Parts of exchange_cycles and sync_cycles in all but the first iteration of loops inside the
+  /// step; these iterations run the code of the first.
   double repeated_exchange_cycles = 0;
   double repeated_sync_cycles = 0;
-  double link_cycles = 0;              ///< to other IPUs: the busiest link; or to streaming memory
-  double host_cycles = 0;              ///< of the link to the host: streams and callbacks
-  double exchange_bytes = 0;           ///< total received over all tiles
-  double link_bytes = 0;               ///< received over these links, per replica
-  double host_bytes = 0;               ///< over the link to the host, both ways, per replica
-  double flops = 0;                    ///< arithmetic operations the user asked for
-  std::uint64_t temporary_bytes = 0;   ///< worst tile, while the step runs
-  std::uint64_t rearranged_bytes = 0;  ///< of temporary_bytes: operands in the vertices' order
-  std::uint64_t received_bytes = 0;    ///< of temporary_bytes: from other tiles
+  double link_cycles = 0;                ///< busiest link to other IPUs, or to streaming memory
+  double host_cycles = 0;                ///< link to the host: streams and callbacks
+  double exchange_bytes = 0;             ///< total received over all tiles
+  double link_bytes = 0;                 ///< received over these links, per replica
+  double host_bytes = 0;                 ///< over the link to the host, both ways, per replica
+  double flops = 0;                      ///< arithmetic operations the user asked for
+  std::uint64_t temporary_bytes = 0;     ///< worst tile, while the step runs
+  std::uint64_t rearranged_bytes = 0;    ///< of temporary_bytes: operands in the vertices' order
+  std::uint64_t received_bytes = 0;      ///< of temporary_bytes: from other tiles
   std::uint64_t vertex_state_bytes = 0;  ///< worst tile, always live
-  std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps of equal kernel
-  VertexMemory vertex_memory;            ///< of the phase that has the temporaries
+  std::uint64_t code_bytes = 0;          ///< per tile, always live; shared by steps with one kernel
+  VertexMemory vertex_memory;            ///< of the phase with these temporaries
 
   double cycles() const {
     return compute_cycles + exchange_cycles + sync_cycles + link_cycles + host_cycles;
   }
-  /// Takes temporaries over where they are more than its own, with what they are for.
+  /// If `bytes` exceeds temporary_bytes, replaces it together with its two parts.
   void raiseTemporaries(std::uint64_t bytes, std::uint64_t rearranged, std::uint64_t received);
   /// Sequential composition: cycles and bytes moved add; temporaries do not live at one time.
   Cost& operator+=(const Cost& other);

@@ -4,8 +4,8 @@
 
 namespace ipujax::engine {
 
-/// Storage type of one element. bfloat16 and complex have no place here: the compiler makes them
-/// legal before anything reaches a graph. Tables are in this order.
+/// Storage type of one element. The compiler lowers bfloat16 and complex before anything reaches a
+/// graph. Tables are in this order.
 enum class ElementType : std::uint8_t {
   kBool,
   kInt8,

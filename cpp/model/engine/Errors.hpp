@@ -10,8 +10,8 @@ class DebugContext;
 /// Base of every error that the libraries throw.
 struct poplar_error : std::runtime_error {
   using std::runtime_error::runtime_error;
-  /// what() ends with the place in the source that the context names. The first that is attached
-  /// stays: it is the innermost.
+  /// Appends the source location of the context to what(). The first one attached stays: it is the
+  /// innermost.
   void attachSourceLocation(const DebugContext& debugContext);
   const char* what() const noexcept override {
     return located_ ? located_->c_str() : std::runtime_error::what();
@@ -24,11 +24,11 @@ struct poplar_error : std::runtime_error {
 struct link_error : poplar_error {
   explicit link_error(const std::string& message, const std::string& out = {})
       : poplar_error(message), output(out) {}
-  std::string output;  ///< of the program that links; empty where none was run
+  std::string output;  ///< of the linker; empty if none was run
 };
 struct graph_memory_allocation_error : poplar_error {
   using poplar_error::poplar_error;
-  /// The profile of the program that does not fit: the model leaves none, so empty.
+  /// Profile of the program that does not fit; always empty, as the model writes none.
   std::string profilePath;
   std::string getProfilePath() const { return profilePath; }
 };

@@ -5,8 +5,8 @@ namespace ipujax::engine {
 
 /// How results are rounded to HALF.
 struct HalfBehaviour {
-  /// What a finite result beyond the largest half becomes. IEEE's infinity is what JAX has on other
-  /// backends; an IPU knows the other two.
+  /// Result for finite values beyond the largest half. JAX's other backends give infinity, as IEEE
+  /// 754 does; an IPU offers the other two.
   enum class Overflow : std::uint8_t { kInfinity, kSaturate, kNan };
   bool stochastic = false;
   Overflow overflow = Overflow::kInfinity;

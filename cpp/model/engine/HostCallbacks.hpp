@@ -5,7 +5,7 @@ namespace ipujax::engine {
 
 using runtime::HostArray;
 
-/// The host as running programs call it.
+/// Calls from running programs to the host.
 class HostCallbacks : public runtime::HostCallbacks {};
 
 }  // namespace ipujax::engine

@@ -3,7 +3,7 @@
 
 namespace ipujax::engine {
 
-/// Adds an inner loop to a nest: a loop of one iteration vanishes, and two loops become one where
+/// Adds an inner loop to a nest. Drops a loop of one iteration, and merges two loops into one where
 /// all strides allow it. kExtent and kStrides are members of Loop:
 /// appendLoop<&CopyDim::n, &CopyDim::src, &CopyDim::dst>(nest, loop).
 template <auto kExtent, auto... kStrides, class Loop>

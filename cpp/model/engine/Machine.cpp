@@ -8,7 +8,7 @@ namespace ipujax::engine {
 namespace {
 
 /// Jia et al., "Dissecting the Graphcore IPU Architecture via Microbenchmarking": 1,216 tiles of
-/// 256 KiB at 1.6 GHz. What is not named here is assumed to be as in Mk2.
+/// 256 KiB at 1.6 GHz. All other figures are assumed to be those of Mk2.
 Machine gc2(const Machine& mk2) {
   Machine gc2 = mk2;
   gc2.name = "gc2";
@@ -18,7 +18,7 @@ Machine gc2(const Machine& mk2) {
   gc2.bytes_per_tile = 256 * 1024;
   gc2.executable_bytes_per_tile = gc2.bytes_per_tile / 2;  // assumed: one of two regions
   gc2.clock_hz = 1.6e9;
-  gc2.global_sync_cycles = 500;  // defaults of PopLibs' test programs, as the next three
+  gc2.global_sync_cycles = 500;  // this and the next three: defaults of PopLibs' test programs
   gc2.fp16_in_fp16_out_units = 8;
   gc2.fp16_in_fp32_out_units = 8;
   gc2.fp32_units = 4;
@@ -30,7 +30,7 @@ std::vector<Machine> rows() {
   const Machine gc200{
       .arch = "ipu2",
       .tiles_per_ipu = 1472,              // Bow-2000 datasheet: 5,888 cores per 4 IPUs
-      .worker_contexts = kIpujaxWorkers,  // Programmer's Guide; codelets are compiled for so many
+      .worker_contexts = kIpujaxWorkers,  // Programmer's Guide; codelets are compiled for these
       .bytes_per_tile = 638976,           // Poplar's own out-of-memory message, 624 KiB
       .executable_bytes_per_tile = 0x80000 - 0x4c000,  // region 0 of ipu-stack's memory.rs
       .memory_element_bytes = 0x4000,                  // same file
@@ -41,14 +41,14 @@ std::vector<Machine> rows() {
       .tiles_per_exchange_bus = 2,                     // poplibs ExchangeEstimator
       .sync_cycles = 126,            // poplibs ReductionPlan.cpp: getMaxIPUSyncDelay
       .global_sync_cycles = 600,     // transcription for IPU21
-      .fp16_in_fp16_out_units = 16,  // names of poplin's vertices, and the next four
+      .fp16_in_fp16_out_units = 16,  // this and the next four: names of poplin's vertices
       .fp16_in_fp32_out_units = 8,
       .fp32_units = 16,
       .weights_per_unit_fp16 = 16,
       .weights_per_unit_fp32 = 8,
       .streaming_gigabytes = 64,  // of an IPU-M2000 by default; up to 450, says Graphcore
-      // poplibs_test/Util.cpp: 128 Gbit/s (of 1024^3 bits) a link, of which 85 % are data; four
-      // links between the IPUs of a pair, two up and two down; 15 ns a hop.
+      // poplibs_test/Util.cpp: 128 Gbit/s (of 1024^3 bits) per link, 85 % of it data; four
+      // links between the IPUs of a pair, two up and two down; 15 ns per hop.
       .link_bytes_per_second = 128.0 * 1024 * 1024 * 1024 / 8 * 0.85,
       .links_across = 4,
       .links_along = 2,
@@ -56,13 +56,13 @@ std::vector<Machine> rows() {
       .ipus_per_machine = 4,                      // IPU-M2000 datasheet
       .ipus_per_rack = 64,                        // Bow Pod64: 16 machines a rack
       .gateway_bytes_per_second = 2 * 100e9 / 8,  // Bow-2000 datasheet: two links of 100 Gbit/s
-      // PCIe Gen4 x16 (Bow-2000 datasheet): the most it can be; nobody published a figure.
+      // PCIe Gen4 x16 (Bow-2000 datasheet): an upper bound; no figure is published.
       .streaming_bytes_per_second = 32e9,
       // An IPU-M2000 has one 100GbE RoCEv2 NIC for its host: "Build and test guide for IPU-POD
       // direct attach systems", section 1.2.
       .host_bytes_per_second = 100e9 / 8,
       .ipus_per_host_link = 4,
-      .host_latency_seconds = 10e-6,  // assumed, as a read by RDMA and a turn of the host's poll
+      .host_latency_seconds = 10e-6,  // assumed: one RDMA read and one poll by the host
       .name = "gc200",
       .device_kind = "IPU Mk2 (GC200) Model",
   };
@@ -83,7 +83,7 @@ std::vector<Machine> rows() {
   // are data, assumed as for IPU-Links. Wide & Deep (V087 in ipu_points.csv) shows 8 GB/s or more.
   c600.host_bytes_per_second = 16 * 16e9 / 8 * 128 / 130 * 0.85;
   c600.ipus_per_host_link = 1;
-  c600.host_latency_seconds = 5e-6;  // assumed: two crossings of the bus and a turn of the poll
+  c600.host_latency_seconds = 5e-6;  // assumed: two bus crossings and one poll by the host
   return {gc200, bow, c600, gc2(gc200)};
 }
 

@@ -23,13 +23,13 @@ struct QuarterLayout {
   int scale;
 };
 
-/// To nearest even; NaN gives NaN, and so does what is too large, or the largest value.
+/// Rounds to nearest even. NaN gives NaN; overflow gives NaN or the largest value.
 inline std::uint8_t toQuarter(std::uint8_t metadata, double value, bool nan_on_overflow) {
   if (std::isnan(value)) return kQuarterNan;
   const QuarterLayout layout(metadata);
   const double scaled = std::ldexp(std::abs(value), -layout.scale);
   const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
-  // Counted in units of the last place, magnitudes and bits go up together.
+  // In units of the last place, magnitudes have the same order as their bits.
   const int exponent = scaled > 0 && std::isfinite(scaled)
                            ? std::max(std::ilogb(scaled), layout.min_exponent)
                            : layout.min_exponent;

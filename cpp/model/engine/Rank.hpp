@@ -3,7 +3,7 @@
 
 namespace ipujax::engine {
 
-/// The most dimensions of an operand: arrays have up to 64, as NumPy's, and compositions add some.
+/// Maximum rank of an operand: arrays have up to 64 dimensions, as in NumPy; compositions add some.
 constexpr std::size_t kMostRank = 96;
 
 }  // namespace ipujax::engine

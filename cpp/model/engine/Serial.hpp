@@ -3,7 +3,7 @@
 
 namespace ipujax::engine {
 
-/// The engine's headers name these without including them.
+/// Classes, so that the engine's headers can forward-declare them.
 class Writer : public runtime::Writer {};
 class Reader : public runtime::Reader {
  public:

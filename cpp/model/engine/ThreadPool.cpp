@@ -23,7 +23,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr int kMostThreads = 1024;
-constexpr std::chrono::seconds kIdle{1};  ///< then a worker gives its memory back
+constexpr std::chrono::seconds kIdle{1};  ///< after this, a worker frees its memory
 
 thread_local bool inside_parallel = false;
 
@@ -50,12 +50,12 @@ void pause() {
 }
 
 /// One parallelFor. Chunks become smaller towards the end, so that all threads end at about the
-/// same time; each chunk's bounds do not depend on who runs it.
+/// same time; the bounds of a chunk do not depend on the thread that runs it.
 struct Job {
   RangeFn fn;
   std::int64_t n;
   std::int64_t grain;
-  std::int64_t share;  ///< a chunk is this part of what is left
+  std::int64_t share;  ///< a chunk is 1 / share of the remaining work
   std::atomic<std::int64_t> next{0};
   std::exception_ptr error{};
   std::mutex error_mutex{};
@@ -90,7 +90,7 @@ struct ThreadPool::Impl {
   std::mutex mutex;
   std::condition_variable wake;
   std::atomic<std::uint64_t> generation{0};
-  Job* job = nullptr;  // guarded by mutex; non-null while it takes helpers
+  Job* job = nullptr;  // guarded by mutex; non-null while helpers may join
   std::atomic<int> busy_helpers{0};
   bool stop = false;  // guarded by mutex
   std::mutex caller;  // held by the parallelFor that owns the workers

@@ -7,22 +7,22 @@
 
 namespace ipujax::engine {
 
-/// What bytes of a tile are for, as in docs/guides/memory.md.
+/// Uses of a tile's memory, as in docs/guides/memory.md.
 enum class TilePart : std::uint8_t {
   kTemporaries,
   kParameters,       ///< arguments that are only read, and constants
   kState,            ///< results, and arguments whose memory they take over
-  kAccumulators,     ///< what a pipeline carries from micro-batch to micro-batch
+  kAccumulators,     ///< values that a pipeline carries between micro-batches
   kStash,            ///< FIFOs of pipelines
   kRearrangement,    ///< operands of products and convolutions in the order of their vertices
-  kExchangeBuffers,  ///< what a step has received from other tiles
-  kHostBuffers,      ///< what a stream brings or takes, before or after it is rearranged
-  kVertexState,      ///< what vertices know of their operands
+  kExchangeBuffers,  ///< data that a step has received from other tiles
+  kHostBuffers,      ///< data of streams, before or after it is rearranged
+  kVertexState,      ///< fields of vertices, about their operands
   kVertexCode,       ///< codelets, each once
   kControlCode,      ///< calls of compute sets, exchanges and syncs
   kExchangeCode,
   kStack,    ///< of the supervisor and the workers
-  kPadding,  ///< what variables take above their bytes: alignment, and gaps between them
+  kPadding,  ///< overhead of variables: alignment, and gaps between them
 };
 constexpr std::array<std::string_view, 14> kPartNames = {"temporaries",
                                                          "parameters",

@@ -10,10 +10,10 @@ namespace ipujax::engine {
 namespace {
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kLeastBlock = 1 << 18;
-constexpr std::size_t kKept = std::size_t{32} << 20;  // above it glibc gives freed memory back
+constexpr std::size_t kKept = std::size_t{32} << 20;  // above it, glibc returns freed memory
 constexpr int kPatience = 4096;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kApart = true;  // a block for each taking, so that overruns are seen
+constexpr bool kApart = true;  // one block for each allocation, so that overruns are seen
 #else
 constexpr bool kApart = false;
 #endif
@@ -33,11 +33,11 @@ struct Block {
 /// Blocks filled one after the other; more than one only until the outermost scope ends.
 struct Workspace::Arena {
   std::vector<Block> blocks;
-  std::size_t block = 0;      // that is being filled
+  std::size_t block = 0;      // index of the one being filled
   std::size_t used = 0;       // bytes of it
   std::size_t below = 0;      // bytes of the blocks before it
-  std::size_t wanted = 0;     // of the next first block
-  std::size_t most = 0;       // in use at one time, in this outermost scope
+  std::size_t wanted = 0;     // size of the next first block
+  std::size_t most = 0;       // peak use in this outermost scope
   std::size_t most_calm = 0;  // the same, over the scopes that `calm` counts
   int depth = 0;
   int calm = 0;
@@ -80,7 +80,7 @@ struct Workspace::Arena {
     most_calm = 0;
   }
 
-  /// The outermost scope has ended.
+  /// Called when the outermost scope has ended.
   void settle() {
     if (blocks.size() > 1) {
       clear(most);
@@ -111,7 +111,7 @@ Workspace::~Workspace() {
   if (--arena_.depth == 0) arena_.settle();
 }
 
-/// One line more than asked for: rows of a power of two would all lie in the same sets of a cache.
+/// Adds one cache line: rows with a power of two of bytes would all share the same cache sets.
 std::byte* Workspace::take(std::size_t bytes) {
   return arena_.take(kApart ? bytes : (bytes + 2 * kLine - 1) / kLine * kLine);
 }

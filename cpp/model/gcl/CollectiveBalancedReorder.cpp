@@ -49,7 +49,7 @@ CollectiveBalancedReorder::CollectiveBalancedReorder(poplar::Graph& graph, Tenso
     on_tile_.push_back((elements + round - 1) / round * grainSize);
     host_.totalElementsPerReplica += on_tile_.back();
   }
-  // Element i of a tile goes to replica i / on_tile_, behind what the tiles before have there.
+  // Element i of a tile goes to replica i / on_tile_, after the elements of earlier tiles.
   std::vector<std::size_t> place(tensor.numElements());
   std::size_t before = 0;
   for (std::size_t tile = 0; tile < mapping.size(); ++tile) {

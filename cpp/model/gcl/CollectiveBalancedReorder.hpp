@@ -10,42 +10,42 @@
 
 namespace gcl {
 
-/// The host's side of a CollectiveBalancedReorder: between arrays in a tensor's own order and those
-/// of all replicas' slices, one after another.
+/// The host's side of a CollectiveBalancedReorder: converts between arrays in a tensor's own order
+/// and the slices of all replicas, one after another.
 struct CollectiveBalancedHostRearrangement {
   unsigned replicationFactor = 0;
   std::size_t totalElementsPerReplica = 0;
-  /// Where the elements of the tensor, in its row-major order, are in the slices.
+  /// Positions of the tensor's elements, in row-major order, in the slices.
   std::vector<poplar::Interval> gatheredToRefSlices;
 
   /// Elements of all slices, padding included.
   std::size_t getNumRearrangedTensorElems() const {
     return replicationFactor * totalElementsPerReplica;
   }
-  /// From `in` to `out`; elements have `elemByteSize` bytes. Padding is not written.
+  /// Copy from `in` to `out`; elements have `elemByteSize` bytes. Padding is not written.
   void rearrangeForCollective(const char* in, char* out, std::int64_t elemByteSize) const;
   void undoRearrangeForCollective(const char* in, char* out, std::int64_t elemByteSize) const;
 };
 
-/// Shares out a tensor over replicas so that each has a slice of one size, and of each tile's
-/// elements the same number: a tile's are divided by the replicas and padded to a multiple. What
-/// reduceScatterCrossReplica gives of createCollectivesTensor's tensor, and what
-/// allGatherCrossReplica takes, is then on the tiles that the tensor is on.
+/// Divides a tensor among replicas so that all slices have the same size, and the same number of
+/// elements of each tile: a tile's elements are divided by the replicas and padded to a multiple.
+/// The result of reduceScatterCrossReplica on createCollectivesTensor's tensor, and the input of
+/// allGatherCrossReplica, are then on the tensor's own tiles.
 class CollectiveBalancedReorder {
  public:
-  /// Of the mapping that `tensor` has now. Slices of a tile's elements are multiples of
+  /// Uses the current mapping of `tensor`. Slices of a tile's elements are multiples of
   /// `grainSize`; `allowElementMap` has no effect. Throws poplar_error for 0 replicas or a grain of
   /// 0, and invalid_tile_mapping for a tensor that is not mapped.
   CollectiveBalancedReorder(poplar::Graph& graph, poplar::Tensor tensor, unsigned replicationFactor,
                             const poplar::DebugNameAndId& dnai = {}, bool allowElementMap = false,
                             unsigned grainSize = 1);
 
-  /// [elements of one replica].
+  /// One replica's slice: [elements of one replica].
   poplar::Tensor createReplicaSlice(const poplar::Type& type);
-  /// [elements of all replicas], padding included: what the collectives reduce or gather.
+  /// The tensor that the collectives reduce or gather: [elements of all replicas], with padding.
   poplar::Tensor createCollectivesTensor(const poplar::Type& type,
                                          const std::string& debugPrefix = "");
-  /// The elements of such a tensor in the order and shape of the first one; a view.
+  /// A view of such a tensor in the order and shape of the original tensor.
   poplar::Tensor undoRearrangeForCollective(const poplar::Tensor& tensor) const;
 
   std::size_t getNumRearrangedTensorElems() const { return host_.getNumRearrangedTensorElems(); }

@@ -52,7 +52,7 @@ struct OnIpu {
   Tensor elements;
 };
 
-/// The tensor in parts, by IPU; whole where it is on one.
+/// The parts of a tensor by IPU; the whole tensor if it is on one.
 std::vector<OnIpu> byIpu(const Graph& graph, const Tensor& data) {
   const auto mapping = graph.getTileMapping(data, false);
   const unsigned tiles = graph.getTarget().getTilesPerIPU();

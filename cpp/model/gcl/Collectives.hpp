@@ -10,15 +10,15 @@
 #include "popops/CollectiveTypes.hpp"
 #include "popops/TensorCollectives.hpp"
 
-/// Graphcore's Communication Library: what the replicas of a graph do together. In all of these a
-/// tensor stands for one array on each replica, and results are combined in the order of the
-/// replicas, so they are bitwise repeatable whatever the method. Options: "method" ("auto", the
-/// rings and "broadcast", see Method), "syncful.maxBroadcastSize"; they change the cost alone.
-/// Those that choose between GCL's implementations, such as "useSynclessCollectives", have no
-/// effect. Cost: the links of Links.hpp, by the methods of the GCL User Guide.
+/// Graphcore's Communication Library: collective operations of a graph's replicas. A tensor stands
+/// for one array on each replica, and data is combined in the order of the replicas, so results are
+/// bitwise repeatable with any method. Options: "method" ("auto", the rings and "broadcast", see
+/// Method), "syncful.maxBroadcastSize"; they only change the cost. Options that choose between
+/// GCL's implementations, such as "useSynclessCollectives", have no effect. Cost: the links of
+/// Links.hpp, by the methods of the GCL User Guide.
 namespace gcl {
 
-/// All members of a group get the combination of the members' data.
+/// All members of a group receive the reduction of the members' data.
 poplar::Tensor allReduceCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                      CollectiveOperator op, poplar::program::Sequence& prog,
                                      const CommGroup& group,
@@ -39,7 +39,7 @@ std::vector<poplar::Tensor> allReduceCrossReplica(poplar::Graph& graph,
                                                   poplar::program::Sequence& prog,
                                                   const poplar::DebugContext& debugContext = {},
                                                   const poplar::OptionFlags& options = {});
-/// The same, written to `destination`: as many elements, of the same type.
+/// The same, written to `destination`, of the same shape and type.
 void allReduceToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                         const poplar::Tensor& destination, CollectiveOperator op,
                                         poplar::program::Sequence& prog, const CommGroup& group,
@@ -82,9 +82,9 @@ void allReduceInPlaceCrossReplica(poplar::Graph& graph, const std::vector<poplar
                                   const poplar::DebugContext& debugContext = {},
                                   const poplar::OptionFlags& options = {});
 
-/// Member j gets part j of the combination: rank 1, ceil(n / group size) elements, zeros past the
-/// end of the data. Where the data lies on several IPUs of a replica, the elements on each are a
-/// combination of their own, and the result is their parts in the order of the IPUs.
+/// Member j receives part j of the reduction: rank 1, ceil(n / group size) elements, zeros past the
+/// end of the data. If the data lies on several IPUs of a replica, the elements on each IPU are
+/// reduced separately, and the result concatenates their parts in the order of the IPUs.
 poplar::Tensor reduceScatterCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                          CollectiveOperator op, poplar::program::Sequence& prog,
                                          const CommGroup& group,
@@ -104,7 +104,7 @@ std::vector<poplar::Tensor> reduceScatterCrossReplica(poplar::Graph& graph,
                                                       poplar::program::Sequence& prog,
                                                       const poplar::DebugContext& debugContext = {},
                                                       const poplar::OptionFlags& options = {});
-/// The same, written to `destination` of that many elements.
+/// The same, written to `destination`, which has that many elements.
 void reduceScatterToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                             const poplar::Tensor& destination,
                                             CollectiveOperator op, poplar::program::Sequence& prog,
@@ -130,7 +130,7 @@ void reduceScatterToDestinationCrossReplica(poplar::Graph& graph,
                                             const poplar::DebugContext& debugContext = {},
                                             const poplar::OptionFlags& options = {});
 
-/// The members' data one after another: [group size, data's dimensions...].
+/// Concatenates the members' data: [group size, data's dimensions...].
 poplar::Tensor allGatherCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                      poplar::program::Sequence& prog, const CommGroup& group,
                                      const poplar::DebugContext& debugContext = {},
@@ -150,7 +150,7 @@ std::vector<poplar::Tensor> allGatherCrossReplica(poplar::Graph& graph,
                                                   poplar::program::Sequence& prog,
                                                   const poplar::DebugContext& debugContext = {},
                                                   const poplar::OptionFlags& options = {});
-/// The same, written to `destination` of that many elements, whatever its shape.
+/// The same, written to `destination`, which has that many elements in any shape.
 void allGatherToDestinationCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                         const poplar::Tensor& destination,
                                         poplar::program::Sequence& prog, const CommGroup& group,
@@ -184,14 +184,14 @@ poplar::Tensor allToAllCrossReplica(poplar::Graph& graph, const poplar::Tensor& 
                                     const poplar::DebugContext& debugContext = {},
                                     const poplar::OptionFlags& options = {});
 
-/// All members get the data of the group's member `rootReplica`.
+/// All members receive the data of the group's member `rootReplica`.
 poplar::Tensor broadcastCrossReplica(poplar::Graph& graph, const poplar::Tensor& data,
                                      poplar::program::Sequence& prog, const CommGroup& group,
                                      unsigned rootReplica = 0,
                                      const poplar::DebugContext& debugContext = {},
                                      const poplar::OptionFlags& options = {});
 
-/// Between the IPUs of one replica: row i of a tensor lies on IPU i. See
+/// Collectives between the IPUs of one replica: row i of a tensor lies on IPU i. See
 /// popops/TensorCollectives.hpp.
 using popops::Chunk;
 using popops::Chunks;
@@ -207,13 +207,12 @@ poplar::Tensor allReduceWithinReplica(poplar::Graph& graph, const poplar::Tensor
                                       CollectiveOperator op, poplar::program::Sequence& prog,
                                       const poplar::DebugContext& debugContext = {},
                                       const poplar::OptionFlags& options = {});
-/// The parts one after another, rank 1.
+/// Concatenates the chunks by index, then offset; rank 1.
 poplar::Tensor concatChunks(Chunks chunks);
 
 }  // namespace gcl
 
-/// Names that SDK 2 had for the collectives of replicas. `Op` is a CollectiveOperator or a
-/// popops::Operation.
+/// SDK 2 names of the collectives of replicas. `Op` is a CollectiveOperator or a popops::Operation.
 namespace gcl {
 
 using popops::operationToCollectiveOperator;

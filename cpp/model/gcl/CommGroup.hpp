@@ -13,7 +13,7 @@ enum class CommGroupType {
   NONE,         ///< every replica is a group of its own
 };
 
-/// Which replicas take part in a collective together. With a stride s, members of an ORTHOGONAL
+/// Groups of replicas that run a collective together. With a stride s, members of an ORTHOGONAL
 /// group are s apart, and the pattern repeats every k * s replicas.
 class CommGroup {
  public:
@@ -23,10 +23,10 @@ class CommGroup {
 
   CommGroupType type() const { return type_; }
   unsigned replicaGroupSize() const { return size_; }
-  unsigned replicaGroupStride() const { return stride_; }  ///< 0: as the type says
+  unsigned replicaGroupStride() const { return stride_; }  ///< 0: the type's default
 
-  /// The members of each group, [group][member]. Throws poplar::poplar_error where the groups do
-  /// not divide the replicas evenly.
+  /// The members of each group, [group][member]. Throws poplar::poplar_error if the groups do not
+  /// divide the replicas evenly.
   std::vector<std::vector<unsigned>> members(unsigned replicationFactor) const;
   friend std::ostream& operator<<(std::ostream& os, const CommGroup& group);
 

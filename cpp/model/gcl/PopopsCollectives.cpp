@@ -1,4 +1,4 @@
-// popops/Collectives.hpp by gcl, which stands above popops, and the other way round.
+// Implements popops/Collectives.hpp with gcl, a layer above, and gcl within a replica with popops.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// popc: puts sources of codelets into a .gp file that Graph::addCodelets takes, once they compile.
+// popc: compiles sources of codelets, and writes them to a .gp file for Graph::addCodelets.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -38,7 +38,7 @@ constexpr const char* kUsage =
     "  --version                print the version\n";
 constexpr const char* kTargets = "cpu\nipu1\nipu2\nipu21\n";
 
-/// Options of the SDK's popc that ask for something else than a .gp file, and what to do instead.
+/// Options of the SDK's popc for outputs other than a .gp file, and what to do instead.
 constexpr std::pair<const char*, const char*> kRefused[] = {
     {"-S",
      "it compiles for hosts and has no assembly of an IPU. For a host's use c++ -S -I include"},
@@ -55,13 +55,13 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// With quotes where a blank would end the word.
+/// Appends a word, in quotes if it contains a blank.
 void addFlag(std::string& flags, const std::string& word) {
   flags +=
       (flags.empty() ? "" : " ") + (word.find(' ') == std::string::npos ? word : '"' + word + '"');
 }
 
-/// Of -march; others ask for instructions that other hosts may lack.
+/// Checks a name for -march; others ask for instructions that other hosts may lack.
 void checkArchitecture(const std::string& name) {
   std::istringstream known(kTargets);
   for (std::string target; std::getline(known, target);)
@@ -76,8 +76,8 @@ bool startsWithAny(const std::string& word, std::initializer_list<const char*> p
   return false;
 }
 
-/// Hosts run the C++ of codelets: for a file of assembly that of its name beside it, or else what
-/// the other sources have.
+/// Hosts run the C++ of codelets: replaces a file of assembly by the C++ file of the same name
+/// beside it, or leaves it out.
 std::vector<std::string> withoutAssembly(const std::vector<std::string>& given) {
   const std::set<std::string> all(given.begin(), given.end());
   std::vector<std::string> sources;
@@ -137,7 +137,7 @@ Arguments read(const std::vector<std::string>& words) {
   return found;
 }
 
-/// Throws what the compiler says.
+/// Throws the compiler's errors.
 void compile(CodeletArchive& archive, const std::string& path, const std::string& flags) {
   const ipujax::engine::CodeletFile file = ipujax::engine::readCodelets(path, flags);
   archive.sources.push_back({fs::path(path).filename().string(), file.text, file.flags});
@@ -146,7 +146,7 @@ void compile(CodeletArchive& archive, const std::string& path, const std::string
     archive.libraries.push_back({ipujax::engine::libraryKey(unit, file.flags),
                                  ipujax::engine::nativeCode(unit, file.flags)});
   } catch (const ipujax::engine::link_error&) {
-    // It calls functions of another file: linked where both are loaded.
+    // It calls functions of another file, which are linked when both are loaded.
   }
 }
 

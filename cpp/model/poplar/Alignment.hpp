@@ -1,4 +1,4 @@
 #pragma once
 
-/// Classes of vertices whose workers need an aligned entry name it; on the model none does.
+/// Named by vertex classes whose workers need an aligned entry point; the model needs none.
 #define WORKER_ALIGN

@@ -22,7 +22,7 @@ class ArrayRef {
   constexpr ArrayRef(const T* data, std::size_t size) : data_(data), size_(size) {}
   template <std::size_t N>
   constexpr ArrayRef(const T (&array)[N]) : data_(array), size_(N) {}  // NOLINT: as in the SDK
-  /// Of what has data() and size(): a vector, an array, a span.
+  /// From any container with data() and size(): a vector, an array, a span.
   template <
       class Container, class Pointer = decltype(std::declval<const Container&>().data()),
       class = decltype(std::declval<const Container&>().size()),
@@ -57,7 +57,7 @@ class ArrayRef {
 
 template <class Container>
 ArrayRef(const Container&) -> ArrayRef<typename Container::value_type>;
-/// ArrayRef{vector} is of the vector's elements, as ArrayRef(vector) is.
+/// ArrayRef{vector} refers to the vector's elements, as ArrayRef(vector) does.
 template <class T, class A>
 ArrayRef(std::initializer_list<std::vector<T, A>>) -> ArrayRef<T>;
 

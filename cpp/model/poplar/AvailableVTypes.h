@@ -1,6 +1,6 @@
 #pragma once
 
-// Layouts of vectors that an IPU has; the model knows them all.
+// Vector layouts of an IPU; the model supports all of them.
 #define VECTOR_AVAIL_SHORT_SPAN
 #define VECTOR_AVAIL_SCALED_PTR32
 #define VECTOR_AVAIL_SCALED_PTR64

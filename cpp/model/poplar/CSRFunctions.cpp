@@ -10,7 +10,7 @@ namespace poplar {
 void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
                                const FloatingPointBehaviour& behaviour, const DebugContext&) {
   using Overflow = ipujax::engine::HalfBehaviour::Overflow;
-  // A half that overflows ends the program where oflo is set; its infinity is how that is seen.
+  // With oflo set, an overflow must end the program; the model detects it by the infinity.
   const Overflow overflow = behaviour.oflo    ? Overflow::kInfinity
                             : behaviour.nanoo ? Overflow::kNan
                                               : Overflow::kSaturate;
@@ -20,7 +20,7 @@ void setFloatingPointBehaviour(Graph& graph, program::Sequence&,
 
 namespace {
 
-/// As FP_ICTL has them.
+/// The flags as bits of FP_ICTL.
 unsigned bitsOf(const Target& target, const FloatingPointBehaviour& b) {
   return target.makeFpIctlValue(b.inv, b.div0, b.oflo, b.esr, b.nanoo);
 }

@@ -3,7 +3,7 @@
 
 namespace poplar {
 
-/// What a file of codelets holds. `Auto` goes by the file's ending.
+/// Contents of a codelet file. `Auto` decides by the file's extension.
 enum class CodeletFileType {
   PreprocessedAsmSource,
   AsmSource,
@@ -14,7 +14,7 @@ enum class CodeletFileType {
   Auto
 };
 
-/// The type by the ending of a file's name; Auto where the ending is not known.
+/// The type for a file name's extension; Auto if the extension is unknown.
 CodeletFileType getCodeletFileType(const char* path);
 std::string getExtensionFromFileType(CodeletFileType type);
 std::string getLanguageOption(CodeletFileType type);

@@ -48,8 +48,8 @@ VertexStore& storeOf(GraphImpl& impl) {
   return *impl.vertices;
 }
 
-/// Native code is taken where the user trusts the file and asks for nothing else; otherwise, and
-/// where it is for another version or processor, the sources are compiled.
+/// Uses the archive's native code if the user trusts the file and passes no flags. Otherwise, or if
+/// that code is for another version or processor, compiles the sources.
 void addArchive(GraphImpl& impl, const std::string& path, const std::string& flags) {
   using namespace ipujax::engine;  // NOLINT: of this function
   const auto store = CodeletStore::open();
@@ -65,7 +65,7 @@ void addArchive(GraphImpl& impl, const std::string& path, const std::string& fla
   }
 }
 
-/// The file itself, or for assembly a file of C++ with its name beside it.
+/// The file itself, or for other types the C++ file of the same name beside it.
 std::string sourceOf(const std::string& path, CodeletFileType type) {
   if (type == CodeletFileType::Auto || type == CodeletFileType::CppSource) return path;
   const std::string twin = std::filesystem::path(path).replace_extension(".cpp").string();

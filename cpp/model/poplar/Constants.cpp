@@ -7,7 +7,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/internal/Held.hpp"
 
-// The part of Graph that is about values of the host: constants and initial values.
+// The part of Graph that handles host values: constants and initial values.
 namespace poplar {
 namespace {
 

@@ -13,10 +13,10 @@ namespace {
 namespace engine = ipujax::engine;
 using program::Sequence;
 
-/// To read the counter and store it; an assumption.
+/// Cycles to read the counter and store it; an assumption.
 constexpr double kStampCycles = 30;
 
-/// The cycles so far, or those since an earlier stamp.
+/// Counts the cycles so far, or those since an earlier stamp.
 Tensor stamp(Graph& graph, Sequence& prog, unsigned tile, const std::optional<Tensor>& since,
              const DebugContext& debug) {
   const Tensor count = graph.addVariable(UNSIGNED_INT, {2}, debug);

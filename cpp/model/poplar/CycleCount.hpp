@@ -8,13 +8,13 @@
 
 namespace poplar {
 
-/// Source: Poplar API reference, CycleCount.hpp. Tiles have a counter of 64 bits; the model counts
-/// the cycles that it accounts for. Results are UNSIGNED_INT [2], the lower word first. On several
-/// IPUs it counts their steps one after another, also those that different IPUs run at one time: a
-/// profile says how long these take together.
+/// Source: Poplar API reference, CycleCount.hpp. Tiles have a 64-bit cycle counter; the model
+/// counts the cycles that it estimates. Results are UNSIGNED_INT [2], lower word first. On several
+/// IPUs the count adds up the steps of all IPUs, even those that run at the same time; a profile
+/// gives the time they take together.
 
-/// Replaces `prog` by a program that also counts the cycles it takes; returns the count. What is
-/// added to `prog` later is not counted.
+/// Replaces `prog` with a program that also counts its cycles; returns the count. Steps added to
+/// `prog` later are not counted.
 Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});
 inline Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile,
@@ -22,7 +22,7 @@ inline Tensor cycleCount(Graph& graph, program::Sequence& prog, unsigned tile,
   return cycleCount(graph, prog, tile, SyncType::INTERNAL, debugContext);
 }
 
-/// The cycles from the beginning of the run to where this is added to `prog`.
+/// Counts the cycles from the start of the run to this point in `prog`.
 Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile, SyncType syncType,
                   const DebugContext& debugContext = {});
 inline Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile,
@@ -30,7 +30,7 @@ inline Tensor cycleStamp(Graph& graph, program::Sequence& prog, unsigned tile,
   return cycleStamp(graph, prog, tile, SyncType::INTERNAL, debugContext);
 }
 
-/// The same for each of some tiles, in their order.
+/// The same for each of `tiles`, in their order.
 std::vector<Tensor> cycleStamp(Graph& graph, program::Sequence& prog,
                                const std::vector<unsigned>& tiles, SyncType syncType,
                                const DebugContext& debugContext = {});

@@ -33,7 +33,7 @@ class DataStream {
   Type elementType() const { return type_; }
   DataStreamType type() const { return direction_; }
   ReplicatedStreamMode replicatedMode() const { return mode_; }
-  /// Of the graph that the stream was added to.
+  /// Replication factor of the graph that the stream was added to.
   unsigned replicationFactor() const { return replicas_; }
   std::uint32_t id() const { return id_; }
   friend bool operator==(const DataStream& a, const DataStream& b) {
@@ -51,8 +51,8 @@ class DataStream {
   unsigned replicas_ = 1;
 };
 
-/// Memory of the host ("streaming memory") that programs copy to and from by program::Copy:
-/// `repeats` entries of `numElements`.
+/// Host memory ("streaming memory") that programs read and write with program::Copy: `repeats`
+/// entries of `numElements` elements each.
 class RemoteBuffer {
  public:
   RemoteBuffer() = default;
@@ -72,14 +72,14 @@ class RemoteBuffer {
   Type elementType() const { return type_; }
   bool isRearrangeOnHost() const { return rearrange_on_host_; }
   bool isOptimisedForMemory() const { return optimise_memory_; }
-  /// Throw poplar_error: the model copies entries directly, without streams.
+  /// Always throw poplar_error: the model copies entries directly, without streams.
   DataStream getIpuToHostStream() const;
   DataStream getHostToIpuStream() const;
   friend bool operator==(const RemoteBuffer& a, const RemoteBuffer& b) {
-    return a.view_ == b.view_;  // one view is made for each buffer, and shared
+    return a.view_ == b.view_;  // each buffer has one view, which its copies share
   }
   friend bool operator!=(const RemoteBuffer& a, const RemoteBuffer& b) { return !(a == b); }
-  /// For the library: [repeats, elements].
+  /// For the library: a view of shape [repeats, elements].
   operator const std::shared_ptr<const ipujax::engine::View>&() const {  // NOLINT: see Emit.hpp
     return view_;
   }

@@ -2,7 +2,7 @@
 
 namespace poplar {
 
-/// The ends that a stream joins.
+/// Direction of a stream, and whether its host end is a FIFO or a remote buffer.
 enum class DataStreamType {
   HostToDeviceFIFO,
   DeviceToHostFIFO,

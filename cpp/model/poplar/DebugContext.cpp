@@ -21,7 +21,7 @@ DebugId nextId() {
   return ++last;
 }
 
-/// The open file of records. DebugInfos may end on any thread.
+/// The open file of records. DebugInfos may be destroyed on any thread.
 struct Streamer {
   std::mutex mutex;
   std::ofstream file;

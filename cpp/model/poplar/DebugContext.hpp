@@ -13,16 +13,16 @@ class DebugContext;
 
 namespace poplar {
 
-/// Names one DebugInfo; 0 is none.
+/// Identifies a DebugInfo; 0 means none.
 using DebugId = std::uint64_t;
 
-/// A place in a program's source. The texts are the compiler's own and live as long as the program.
+/// A place in a program's source. Its strings are the compiler's and live as long as the program.
 class SourceLocation {
  public:
   constexpr SourceLocation() = default;
   constexpr SourceLocation(const char* functionName, const char* fileName, unsigned lineNumber)
       : function_(functionName), file_(fileName), line_(lineNumber) {}
-  /// Where it is called; as a default argument, where that function is called.
+  /// The place of the call; as a default argument, the place where the function is called.
   static constexpr SourceLocation Current(const char* functionName = __builtin_FUNCTION(),
                                           const char* fileName = __builtin_FILE(),
                                           unsigned lineNumber = __builtin_LINE()) {
@@ -41,7 +41,7 @@ class SourceLocation {
 
 class DebugInfo;
 
-/// A name below that of a parent, and the parent's number.
+/// A name below a parent's name, and the parent's id.
 class DebugNameAndId {
  public:
   DebugNameAndId(std::string name = "", DebugId debugId = {},  // NOLINT: implicit as in the SDK
@@ -60,7 +60,7 @@ class DebugNameAndId {
   DebugId parent_ = 0;
 };
 
-/// Names what is being made, nested with '/', and says where in the source it was asked for.
+/// The name of a new object, nested with '/', and the place in the source that asked for it.
 class DebugContext {
  public:
   DebugContext(SourceLocation location = SourceLocation::Current())  // NOLINT: as in the SDK
@@ -75,14 +75,14 @@ class DebugContext {
                SourceLocation location = SourceLocation::Current());
   DebugContext(const DebugNameAndId& parent, std::string name = "",  // NOLINT
                SourceLocation location = SourceLocation::Current());
-  /// A name below that of another context, at the same place of the source.
+  /// A name below another context's name, with the same source location.
   DebugContext(const DebugContext& parent, std::string_view name);
 
   std::string getPathName() const { return name_; }
   DebugId getParentId() const { return parent_; }
   const SourceLocation& getLocation() const { return location_; }
 
-  /// For the library: the user's line where it is not one of a C++ source, "file.py:31".
+  /// For the library: the user's line if it is not in C++ source, such as "file.py:31".
   DebugContext withSource(std::string source) const;
   const std::string& source() const { return source_; }
   operator ipujax::engine::DebugContext() const;  // NOLINT: what the engine keeps
@@ -94,11 +94,11 @@ class DebugContext {
   DebugId parent_ = 0;
 };
 
-/// How records of DebugInfo are written.
+/// File format of DebugInfo records.
 enum class DebugSerializationFormat { JSON, CBOR };
 
-/// A record of one call: what made it, from where, and the values it was given. While a streamer
-/// is open, every DebugInfo that ends is written to its file.
+/// Records one call: its API function, source location and values. While a streamer is open, each
+/// DebugInfo is added to the streamer's file when it is destroyed.
 class DebugInfo {
  public:
   DebugInfo(const DebugContext& debugContext, std::string api);
@@ -108,10 +108,10 @@ class DebugInfo {
 
   DebugId getId() const;
   std::string getPathName() const;
-  /// False where `name` has a value already, which stays.
+  /// Returns false, and keeps the old value, if `name` already has one.
   bool setValue(std::string name, ProfileValue value);
 
-  /// Opens the file that all records go to; throws poplar_error where it cannot be written.
+  /// Opens the file for all records; throws poplar_error if it cannot be written.
   static void initializeStreamer(
       const std::string& fileName,
       const DebugSerializationFormat& format = DebugSerializationFormat::CBOR);

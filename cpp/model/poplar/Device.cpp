@@ -14,7 +14,7 @@ using ipujax::engine::System;
 
 namespace {
 
-/// IPUs that the switch lists: those of the largest part of a rack that one host has.
+/// IPUs listed with IPUJAX_MODEL_AS_IPU=1: the largest part of a rack that one host has.
 constexpr unsigned kListedIpus = 16;
 
 bool listsModelAsIpus() {
@@ -27,7 +27,7 @@ Device modelOf(TargetType type, unsigned num_ipus, unsigned id) {
   return Device(Target(System{machine, num_ipus, type}), id);
 }
 
-/// The id of the first group of so many IPUs; groups of other sizes than powers of two begin at 0.
+/// The first id of devices with this many IPUs; 0 for numbers other than 1, 2, 4, 8 and 16.
 unsigned firstIdOf(unsigned num_ipus) {
   unsigned first = 0;
   for (unsigned size = 1; size <= kListedIpus; size *= 2) {

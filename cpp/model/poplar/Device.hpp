@@ -25,22 +25,22 @@ class Device {
   void reset() const {}
   bool supportsRemoteBuffers() const { return true; }
   bool hasGateway() const { return true; }
-  /// One number for each IPU of the device.
+  /// One driver id for each IPU of the device.
   std::vector<int> getDriverIDs() const;
-  /// A node for each IPU: the model runs on the first.
+  /// NUMA node of each IPU: always 0, as the model uses only the first node.
   std::vector<int> getNumaTopology() const { return getNumaNodesUsedByIPUs(); }
   std::vector<int> getNumaNodesUsedForIPUs() const { return getNumaNodesUsedByIPUs(); }
   std::vector<int> getNumaNodesUsedByIPUs() const;
-  /// What a driver would say of an IPU; throws poplar_error, as the model has none.
+  /// A driver's attribute of an IPU. Throws poplar_error, except for the model's "board variant".
   std::string getAttribute(StringRef attribute) const;
   std::map<std::string, std::string> getAttributes() const;
   /// 0.0.0: the model has no driver.
   void getDriverVersion(unsigned& major, unsigned& minor, unsigned& point) const;
   /// The same device with `tilesPerIPU` tiles on each IPU.
   Device createVirtualDevice(unsigned tilesPerIPU) const;
-  /// Of IPUs with one tile each.
+  /// A device of IPUs with one tile each.
   static Device createCPUDevice(unsigned numIPUs = 1);
-  /// The model takes the simulator's place; no option changes it.
+  /// The model takes the simulator's place; `options` have no effect.
   static Device createSimulatorDevice(const Target& target, const OptionFlags& options = {});
 
  private:

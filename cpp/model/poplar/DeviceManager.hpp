@@ -7,24 +7,24 @@
 
 namespace poplar {
 
-/// Lists devices. There is no hardware behind this library, so only modelled ones are ever found:
-/// as IPU_MODEL, and with IPUJAX_MODEL_AS_IPU=1 in the environment as IPU too, 16 in number. Ids 0
-/// to 15 are single IPUs; then come the pairs and the groups of 4, 8 and 16.
+/// Lists devices. Without hardware, this library only finds modelled devices: as IPU_MODEL and,
+/// with IPUJAX_MODEL_AS_IPU=1 in the environment, also as 16 IPUs. Ids 0 to 15 are single IPUs; the
+/// pairs and the groups of 4, 8 and 16 follow.
 class DeviceManager {
  public:
   DeviceManager() = default;
   static DeviceManager createDeviceManager() { return {}; }
-  std::size_t getNumDevices() const;  ///< IPUs
-  /// All groups. Options as for Target::createIPUTarget.
+  std::size_t getNumDevices() const;  ///< number of single IPUs
+  /// Devices of all sizes. Options as for Target::createIPUTarget.
   std::vector<Device> getDevices(const OptionFlags& opts = {}) const;
   /// Devices of `requiredNumIPUs` IPUs that share no IPU.
   std::vector<Device> getDevices(TargetType type, unsigned requiredNumIPUs,
                                  const OptionFlags& opts = {}) const;
-  /// Throws poplar_error for an id that getDevices() does not have.
+  /// Throws poplar_error for an id that getDevices() does not list.
   Device getDevice(unsigned deviceManagerId, const OptionFlags& opts = {}) const;
-  /// The ids of the devices of `numChildDeviceIpus` IPUs that a larger one consists of.
+  /// Ids of the devices of `numChildDeviceIpus` IPUs in a larger one; throws poplar_error if none.
   std::vector<unsigned> getChildDeviceIds(unsigned parentId, unsigned numChildDeviceIpus = 1) const;
-  /// A free device, attached; throws poplar_error where there is none.
+  /// Returns a free device, attached; throws poplar_error if there is none.
   Device acquireAvailableDevice(unsigned numIpus = 1, const OptionFlags& opts = {}) const;
   Device acquireDeviceById(unsigned deviceManagerId, const OptionFlags& opts = {}) const;
 };

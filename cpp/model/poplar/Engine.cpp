@@ -41,8 +41,8 @@ struct Engine::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Where readers find the report whole at any time. One that cannot be written must not end a
-  /// program that has done its work.
+  /// Renames a finished file, so that readers always find a whole report. A failure to write it
+  /// must not end a program that has done its work.
   void writeReport() const noexcept {
     if (report_file.empty()) return;
     try {
@@ -75,7 +75,7 @@ struct Engine::Impl {
     }
   }
 
-  /// Says that a run is in progress while it lives.
+  /// Marks a run as in progress during its lifetime.
   struct Running {
     explicit Running(std::atomic<bool>& flag) : flag(flag) {
       if (flag.exchange(true))
@@ -94,7 +94,7 @@ struct Engine::Impl {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 
-  /// Programs are entry points by their numbers.
+  /// Programs are entry points named by their index.
   void needProgram(const std::string& entry) const {
     if (hasEntryPoint(entry)) return;
     std::size_t programs = 0;
@@ -112,7 +112,7 @@ struct Engine::Impl {
                        name + "'. Create it before the graph is compiled.");
   }
 
-  /// Entries of the remote buffer that an entry point moves one of.
+  /// Number of entries of the remote buffer that this entry point reads or writes.
   std::uint64_t entriesOf(const std::string& entry_point) const {
     for (const auto& step : image->steps) {
       const bool moves =
@@ -123,7 +123,7 @@ struct Engine::Impl {
     return 0;
   }
 
-  /// Moves one entry of a remote buffer of one replica to or from memory of the host.
+  /// Moves one entry of one replica's remote buffer to or from host memory.
   void copyEntry(const char* direction, StringRef buffer, void* memory, std::uint64_t repeat,
                  unsigned replica) {
     const auto handle = buffer.cloneAsString();
@@ -158,7 +158,7 @@ struct Engine::Impl {
   std::string report_file;  ///< empty: none
   bool reports_each_run = true;
   OptionFlags options;
-  OptionFlags run_options;  ///< of runs without options
+  OptionFlags run_options;  ///< for runs without options
   std::map<ErrorLocation, ErrorCode> simulated_errors;
 
   unsigned numTiles() const { return image->num_tiles * image->signature.num_replicas; }
@@ -203,7 +203,7 @@ Engine::Engine(Executable exe, const OptionFlags& opt) : impl_(std::make_unique<
   impl_->report_file = internal::reportFile(options);
   impl_->options = options.flags;
   impl_->run_options = RuntimeOptions(OptionFlags()).flags();
-  internal::threadsForCallbacks(impl_->options, impl_->run_options);  // throws for their values
+  internal::threadsForCallbacks(impl_->options, impl_->run_options);  // throws for invalid values
   impl_->reports_each_run = options.reports_each_run;
   impl_->log.enable(options.records_runs);
   impl_->writeReport();
@@ -334,7 +334,7 @@ void Engine::clearSimulatedErrors() { impl().simulated_errors.clear(); }
 
 std::vector<ErrorLocation> Engine::getSimulatedErrorLocations(unsigned prog,
                                                               unsigned replicaIndex) const {
-  impl().selectorOf(std::to_string(prog));  // before its tiles are counted
+  impl().selectorOf(std::to_string(prog));  // throws if there is no such program
   std::vector<ErrorLocation> locations;
   const unsigned tiles = impl().image->num_tiles;
   for (unsigned tile = 0; tile < tiles; ++tile) locations.emplace_back(replicaIndex * tiles + tile);

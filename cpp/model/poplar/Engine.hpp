@@ -29,18 +29,18 @@ using poplar::ArrayRef;
 
 namespace poplar {
 
-/// Loads a compiled graph on a device and runs its programs. Options: those that the SDK documents
-/// are accepted, and JSON in POPLAR_ENGINE_OPTIONS comes on top; docs/poplar-api.md says which have
-/// an effect.
+/// Loads a compiled graph on a device and runs its programs. Accepts all options that the SDK
+/// documents; JSON in POPLAR_ENGINE_OPTIONS overrides them. docs/poplar-api.md lists those that
+/// have an effect.
 ///
-/// A program of a replicated graph runs on all replicas. Each has its own variables, streams and
-/// remote buffers; memory that the host gives or takes holds them one after another, replica 0
-/// first. An error of one replica ends the run of all.
+/// A program of a replicated graph runs on all replicas. Each replica has its own variables,
+/// streams and remote buffers; host memory holds the data of all replicas in order, replica 0
+/// first. An error in one replica ends the run of all.
 ///
 /// Callbacks of streams and host functions are called one after another, replica 0 first, on the
 /// thread that calls `run`. With streamCallbacks.multiThreadMode = dedicated or collaborative and a
-/// streamCallbacks.numWorkerThreads other than 0, each replica calls them on a thread of its own,
-/// however many that are: then a callback may wait for that of another replica, and those that
+/// streamCallbacks.numWorkerThreads other than 0, each replica calls them on its own thread,
+/// whatever that number is. A callback may then wait for another replica's, and callbacks that
 /// share state need a lock.
 class Engine {
  public:
@@ -50,7 +50,7 @@ class Engine {
          ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
   Engine(const Graph& graph, ArrayRef<program::Program> progs, const OptionFlags& opt = {},
          ProgressFunc progressCallBack = {}, const DebugContext& debugContext = {});
-  /// The form of early SDKs, whose engine is loaded when it is made.
+  /// The form of early SDKs, which also loads the engine.
   template <class Programs>
   Engine(const Device& device, const Graph& graph, const Programs& progs,
          const OptionFlags& opt = {})
@@ -67,14 +67,14 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
-  /// load is prepare, which the model does when it is constructed, and deploy.
+  /// load does prepare, which here only checks the number of tiles (else poplar_error), and deploy.
   void prepare(const Device& device);
   void prepare(const Device& device, const RuntimeOptions& runOptions);
   void deploy();
   void load(const Device& device);
   void run(unsigned prog = 0, const std::string& debugName = "");
   void run(unsigned prog, const std::string& debugName, const RuntimeOptions& options);
-  /// From another thread: a run in progress ends at its next loop iteration, by
+  /// Called from another thread: ends the current run at its next loop iteration with
   /// application_runtime_error.
   void stop();
   void loadAndRun(const Device& device, unsigned prog = 0, const std::string& debugName = "") {
@@ -82,9 +82,9 @@ class Engine {
     run(prog, debugName);
   }
 
-  /// A copy of the stream moves the next block of the memory, which is started over at its end. A
-  /// replicated stream has its memory in equal shares for the replicas, one block each without an
-  /// end; what is broadcast is read by all replicas alike.
+  /// Each copy of the stream moves the next block of the memory, and starts again at its end. A
+  /// replicated stream's memory is divided equally among the replicas, with one block each if there
+  /// is no `end`; all replicas read the same broadcast data.
   void connectStream(StringRef handle, void* begin);
   void connectStream(StringRef handle, void* begin, void* end);
   void connectStream(const DataStream& stream, void* begin) {
@@ -93,16 +93,16 @@ class Engine {
   void connectStream(const DataStream& stream, void* begin, void* end) {
     connectStream(StringRef(stream.handle()), begin, end);
   }
-  /// To all replicas, one after another; a block that is broadcast is fetched once for all.
+  /// Serves all replicas, one after another; a broadcast block is fetched once for all.
   void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback);
-  /// `index` is the replica's.
+  /// `index` is the replica.
   void connectStreamToCallback(StringRef handle, unsigned index, StreamCallbackHandle callback);
   void connectStreamToCallback(const DataStream& stream, StreamCallbackHandle callback) {
     connectStreamToCallback(StringRef(stream.handle()), std::move(callback));
   }
   void connectHostFunction(StringRef handle, unsigned index, HostCallbackHandle callback);
 
-  /// From and to memory of the host, of the size that the tensor has in all replicas.
+  /// Copies from and to host memory, which holds the tensor of all replicas.
   void writeTensor(StringRef handle, const void* buf, const void* bufEnd);
   void readTensor(StringRef handle, void* buf, void* bufEnd);
   void writeTensor(StringRef handle, const void* buf);
@@ -113,12 +113,12 @@ class Engine {
   }
 
   template <class T>
-  void readTensor(StringRef handle, ArrayRef<T> buf) {  // the SDK's form: written all the same
+  void readTensor(StringRef handle, ArrayRef<T> buf) {  // the SDK's form: writes it all the same
     auto* const begin = const_cast<T*>(buf.data());     // NOLINT
     readTensor(handle, begin, begin + buf.size());
   }
-  /// Quarters with their metadata, which constant ones must have already. Throw poplar_error where
-  /// the handle is that of another type.
+  /// Copies quarters and their metadata. Throw poplar_error for a handle of another type, and for a
+  /// write of constant metadata.
   void writeTensor(StringRef handle, const QuarterMetadata& metadata, const void* buf,
                    const void* bufEnd);
   void readTensor(StringRef handle, QuarterMetadata& metadata, void* buf, void* bufEnd);
@@ -128,7 +128,7 @@ class Engine {
     connectStream(handle, begin, begin + buf.size());
   }
 
-  /// One entry of one replica's remote buffer from and to memory of the host.
+  /// Copies one entry of one replica's remote buffer from and to host memory.
   void copyToRemoteBuffer(const void* src, StringRef handle, std::uint64_t repeatIndex,
                           unsigned replicationIndex = 0);
   void copyFromRemoteBuffer(StringRef handle, void* dst, std::uint64_t repeatIndex,
@@ -155,42 +155,42 @@ class Engine {
     copyFromRemoteBuffer(StringRef(buffer.handle()), dst, repeatIndex, replicationIndex);
   }
 
-  /// The options that the engine was made with, and those of the environment.
+  /// The options given on construction, and those of the environment.
   OptionFlags getEngineOptions() const;
-  /// Errors that the next run ends with, once for each location: by application_runtime_error where
-  /// a program can cause it, else by unrecoverable_runtime_error, or by recoverable_runtime_error
-  /// for links and time-outs. Throw poplar_error for a tile that the program's target does not
-  /// have.
+  /// Makes later runs end with an error, one location per run, lowest tile first:
+  /// unknown_runtime_error for UNKNOWN, unrecoverable_runtime_error for IPU_MEMORY_FAILURE,
+  /// recoverable_runtime_error for links, time-outs, MEMORY_ERROR and IPUSOFTERR, else
+  /// application_runtime_error. Throws poplar_error for a tile outside the program's target.
   void insertSimulatedError(ErrorCode error, const ErrorLocation& location);
   void eraseSimulatedError(const ErrorLocation& location);
   void clearSimulatedErrors();
-  /// Where a program's errors can be: the tiles of a replica. Of a compute set: those of its
-  /// vertices; throws poplar_error where there are none, as in library functions of the model.
+  /// Tiles where errors can occur: all tiles of a replica, or those of a compute set's vertices.
+  /// Throws poplar_error for a set without vertices, as in library functions of the model.
   std::vector<ErrorLocation> getSimulatedErrorLocations(unsigned prog,
                                                         unsigned replicaIndex = 0) const;
   std::vector<ErrorLocation> getSimulatedErrorLocations(StringRef computeSet,
                                                         unsigned replicaIndex = 0) const;
 
-  /// The handles of the streams that the program copies from and to.
+  /// Handles of the streams that the program reads and writes.
   std::vector<std::string> listStreams() const;
-  /// Where PrintTensor prints; at first std::cerr. The stream must outlive the runs.
+  /// Sets where PrintTensor prints; std::cerr by default. The stream must outlive the runs.
   void setPrintStream(std::ostream& stream);
   void setPrintTensorStream(std::ostream& stream) { setPrintStream(stream); }
-  /// What Executable::serialize writes.
+  /// Writes the same bytes as Executable::serialize.
   void serializeExecutable(std::ostream& out) const;
 
-  /// The host's time, and the cycles of all runs so far.
+  /// Host time, and the cycles of all runs so far.
   struct TimerTimePoint {
     std::chrono::steady_clock::time_point host;
     double cycles = 0;
   };
   TimerTimePoint getTimeStamp() const;
   std::string reportTiming(const TimerTimePoint& startPoint, const TimerTimePoint& endPoint) const;
-  /// The runs since the profile was reset, one line each: name, cycles.
+  /// Prints the runs since the profile was reset, one line each: name, cycles.
   void reportIntervals(std::ostream& os) const;
 
-  /// The model's account: of the graph, of the runs since the profile was reset, and both as
-  /// "graphProfile" and "executionProfile". Constant, so that `auto&` binds, as programs have it.
+  /// The model's profile of the graph, of the runs since the last reset, and of both, as
+  /// "graphProfile" and "executionProfile". Returned as const so that programs can bind `auto&`.
   const ProfileValue getGraphProfile() const;      // NOLINT: constant on purpose
   const ProfileValue getExecutionProfile() const;  // NOLINT
   const ProfileValue getProfile() const;           // NOLINT
@@ -198,22 +198,22 @@ class Engine {
   void enableExecutionProfiling();
   void disableExecutionProfiling();
   void printProfileSummary(std::ostream& os, const OptionFlags& opt = {}) const;
-  /// The same account for the readers of pva/pva.hpp. With autoReport.all, or another option of
-  /// autoReport.output*, an engine writes it to autoReport.directory as profile.pop when it is
-  /// made, after each run (unless autoReport.streamAtEachRun = false) and at its end.
+  /// The same profile for the readers of pva/pva.hpp. With autoReport.all or any autoReport.output*
+  /// option, an engine writes it to profile.pop in autoReport.directory on construction, after each
+  /// run (unless autoReport.streamAtEachRun = false) and on destruction.
   pva::Report getReport(bool reportExecution = true) const;
-  /// For the library: what a profile.pop holds.
+  /// For the library: the contents of a profile.pop.
   std::string reportBytes() const;
 
  private:
   void runWith(unsigned prog, const std::string& debugName, const OptionFlags& options);
 
   struct Impl;
-  Impl& impl() const;  ///< throws where the engine was moved from
+  Impl& impl() const;  ///< throws if the engine was moved from
   std::unique_ptr<Impl> impl_;
 };
 
-/// What Engine::printProfileSummary prints, from profiles that were kept.
+/// Prints the summary of Engine::printProfileSummary from saved profiles.
 void printProfileSummary(std::ostream& os, const ProfileValue& graphProfile,
                          const ProfileValue& executionProfile, const OptionFlags& opts = {});
 void printGraphSummary(std::ostream& os, const ProfileValue& graphProfile,

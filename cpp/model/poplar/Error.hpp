@@ -7,7 +7,7 @@
 
 namespace poplar {
 
-/// What can go wrong on a device. Source: Poplar API reference, Error.hpp.
+/// Errors of a device. Source: Poplar API reference, Error.hpp.
 enum class ErrorCode : unsigned {
   NONE = 0,
   UNKNOWN,
@@ -30,14 +30,14 @@ enum class ErrorCode : unsigned {
   IPU_MEMORY_FAILURE,
 };
 
-/// The enumerator's name, and the reverse; UNKNOWN for another text.
+/// The enumerator's name, and the reverse; UNKNOWN for any other text.
 StringRef errorCodeToString(ErrorCode code);
 ErrorCode errorCodeFromString(StringRef name);
 inline std::ostream& operator<<(std::ostream& os, ErrorCode code) {
   return os << errorCodeToString(code);
 }
 
-/// Where an error is: a tile of an engine.
+/// Location of an error: a tile of an engine.
 struct ErrorLocation {
   explicit ErrorLocation(unsigned tile = 0) : tile(tile) {}
   unsigned getTile() const { return tile; }

@@ -47,7 +47,7 @@ Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                                          {options.refuses_too_large, {traps, traps, traps}});
     if (progressCallBack) progressCallBack(1, 1);
     return Executable(std::move(image));
-  } catch (const ipujax::engine::ImageError& e) {  // what it was made of is not as it must be
+  } catch (const ipujax::engine::ImageError& e) {  // invalid tensors or programs
     const std::string what = e.what();
     const std::size_t begin = what.find(": ");
     throw graph_program_compilation_error(

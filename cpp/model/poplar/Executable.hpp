@@ -21,7 +21,7 @@ class Executable {
  public:
   Executable() = default;
   void serialize(std::ostream& out) const;
-  /// Executables of another version of this library are refused, whatever `checkPackageHash` says.
+  /// Throws poplar_error for another version of this library, whatever `checkPackageHash` is.
   static Executable deserialize(std::istream& in, bool checkPackageHash = true);
   static Executable deserialize(std::unique_ptr<std::istream> in, bool checkPackageHash = true) {
     return deserialize(*in, checkPackageHash);
@@ -36,15 +36,14 @@ class Executable {
   std::shared_ptr<const ipujax::engine::Image> image_;
 };
 
-/// Compiles programs over a graph, of one replica or of several. Options: those that the SDK
-/// documents are accepted. "debug.outOfMemory" = "log" | "error" decides what an account larger
-/// than a tile does; on "error" graph_memory_allocation_error is thrown. With
-/// "debug.floatPointOpException" = "true" floating-point exceptions of all steps end a run.
+/// Compiles programs of a graph with one or more replicas. Accepts all options that the SDK
+/// documents. "debug.outOfMemory" = "log" | "error" decides what happens if the program needs more
+/// memory than a tile has; "error" throws graph_memory_allocation_error. With
+/// "debug.floatPointOpException" = "true", a floating-point exception in any step ends a run.
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs,
                         const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
                         const DebugContext& debugContext = {});
-/// The same. Without a target to be loaded on the model compiles alike, and it has no memory that
-/// was given out before.
+/// The same: on the model, `offline` and `preallocations` have no effect.
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> progs, bool offline,
                         const OptionFlags& opt = {}, ProgressFunc progressCallBack = {},
                         const DebugContext& debugContext = {});

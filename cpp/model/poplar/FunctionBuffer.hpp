@@ -3,15 +3,15 @@
 
 namespace poplar {
 
-/// Where the code of a function waits for its use: in streaming memory.
+/// Where a function's code is stored until it is used: in streaming memory.
 enum class FunctionBufferMappingType { REMOTE };
 
-/// Code of a function outside the tiles. The model's functions are always at hand: copies of their
-/// code do nothing, and the account keeps them in tile memory.
+/// A function's code stored outside the tiles. The model's functions are always loaded: copying
+/// their code does nothing, and profiles count it in tile memory.
 class FunctionBuffer {
  public:
   FunctionBuffer() = default;
-  /// A number alone, for tables of buffers: copies of it need one that addFunctionBuffer made.
+  /// Only an id, for tables of buffers; addFunctionBuffer makes buffers with code.
   explicit FunctionBuffer(unsigned id) : id_(id) {}
   FunctionBuffer(Function function, unsigned id) : function_(function), id_(id) {}
   unsigned getId() const { return id_; }

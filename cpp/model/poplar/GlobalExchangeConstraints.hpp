@@ -5,14 +5,14 @@
 
 namespace poplar {
 
-/// Data from one IPU to another.
+/// A data flow from one IPU to another.
 struct GlobalExchangeFlow {
   unsigned src;
   unsigned dst;
   GlobalExchangeFlow(unsigned src, unsigned dst) : src(src), dst(dst) {}
 };
 
-/// The bandwidth, in bits per second, that some flows share.
+/// The bandwidth, in bits per second, that `flows` share.
 struct GlobalExchangeConstraint {
   double bandwidth;
   std::vector<GlobalExchangeFlow> flows;

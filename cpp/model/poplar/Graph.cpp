@@ -16,7 +16,7 @@ using ipujax::engine::TileMap;
 using ipujax::engine::TileMapPtr;
 using ipujax::engine::View;
 
-/// What one of `r` replicas has of the target's IPUs.
+/// The share of the target's IPUs that one of `r` replicas has.
 Target shareOf(const Target& target, unsigned r) {
   if (r == 0 || target.getNumIPUs() % r != 0) {
     throw poplar_error("[Graph] needs a target whose IPUs the replicas share evenly; got " +
@@ -51,7 +51,7 @@ const std::vector<unsigned>& Graph::physicalTiles() const {
 
 ipujax::engine::GraphImpl& Graph::impl() const {
   internal::held(impl_, "Graph").parts = {parts_, first_tile_,
-                                          part_tiles_};  // of what the caller adds
+                                          part_tiles_};  // for what the caller adds
   return internal::held(impl_, "Graph");
 }
 
@@ -165,7 +165,7 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(
   std::ranges::stable_sort(runs, {}, &Run::memory);
   std::vector<std::vector<Interval>> result;
   std::uint64_t end = ~std::uint64_t{0};
-  std::vector<std::pair<std::size_t, std::size_t>> removed;  // an element, and the one that stays
+  std::vector<std::pair<std::size_t, std::size_t>> removed;  // removed element, kept element
   std::vector<Run> kept;
   for (auto run : runs) {
     if (removeAliasedIntervals && end != ~std::uint64_t{0} && run.memory < end) {
@@ -371,7 +371,7 @@ bool Graph::isConstant(VariableRef var) const {
 }
 
 Tensor Graph::getVariable(VariableRef var) const {
-  isConstant(var);  // checks it
+  isConstant(var);  // throws if there is no such variable
   const auto& variable = internal::held(impl_, "Graph").variables[var.id];
   return {impl_.get(),
           std::make_shared<const View>(wholeVariable(var.id, variable.type, {variable.elements}))};

@@ -63,7 +63,7 @@ class Graph {
  public:
   using TileToTensorMapping = std::vector<std::vector<Interval>>;
   using HostFunctionArgument = poplar::HostFunctionArgument;
-  /// What one field of a vertex is connected to: a tensor, a list of them, or constants.
+  /// Connection of one vertex field: to a tensor, a list of tensors, or constants.
   struct ConnectionDesc {
     std::string field;
     std::vector<Tensor> tensors;
@@ -85,11 +85,11 @@ class Graph {
   Graph();
   Graph(const Target& target);  // NOLINT: implicit as in the SDK
   Graph(const Device& device);  // NOLINT
-  /// One program for `r` replicas, each on its share of the target's IPUs: getTarget() is that of
-  /// one replica. Throws poplar_error where the IPUs cannot be shared out evenly.
+  /// One program for `r` replicas, each on an equal share of the target's IPUs; getTarget() is the
+  /// target of one replica. Throws poplar_error if the IPUs cannot be divided evenly.
   Graph(const Target& target, replication_factor r);
   Graph(const Device& device, replication_factor r);
-  /// The same on `numIPUs` IPUs of it.
+  /// The same on `numIPUs` IPUs of the target; 0 means all.
   Graph(const Target& target, unsigned numIPUs, replication_factor r);
   Graph(const Device& device, unsigned numIPUs, replication_factor r);
   Graph(Graph&&) noexcept;
@@ -97,35 +97,35 @@ class Graph {
   ~Graph();
 
   const Target& getTarget() const;
-  /// Of all replicas that run what this graph adds.
+  /// Number of replicas that run what is added to this graph.
   unsigned getReplicationFactor() const;
-  /// UNSIGNED_INT, one element: the number of the replica that reads it; on tile 0 until mapped.
+  /// UNSIGNED_INT scalar: the index of the replica that reads it. On tile 0 until mapped.
   Tensor addReplicationIndexConstant(const DebugContext& debugContext = {});
 
   Tensor addVariable(const Type& type, ArrayRef<std::size_t> shape,
                      const DebugContext& debugContext = {});
   Tensor addVariable(const Type& type, ArrayRef<std::size_t> shape, VariableMappingMethod mapping,
                      const DebugContext& debugContext = {});
-  /// Quarters whose format and scale `metadata` says; QUARTER without gets metadata of its own,
-  /// which host writes of the variable set. Other types have none: theirs is ignored. Throws
-  /// tensor_metadata_error for metadata that are not one element of QUARTER_METADATA.
+  /// Adds quarters with the format and scale in `metadata`. A QUARTER variable added without it
+  /// gets its own metadata, which host writes of the variable set. Other types ignore `metadata`.
+  /// Throws tensor_metadata_error unless it is one element of QUARTER_METADATA.
   Tensor addVariable(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
                      const DebugContext& debugContext = {});
   Tensor addVariable(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
                      VariableMappingMethod mapping, const DebugContext& debugContext = {});
-  /// Memory that another program owns. Throws poplar_error: the model has one program at a time.
+  /// Memory of another program. Always throws poplar_error: the model runs one program at a time.
   Tensor addExternalVariable(const Type& type, ArrayRef<std::size_t> shape, StringRef handle,
                              const DebugContext& debugContext = {});
   Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
                                    const DebugContext& debugContext = {}) {
     return addVariable(type, shape, VariableMappingMethod::LINEAR, debugContext);
   }
-  /// Whole grains on each tile, and at least `minElementsPerTile`.
+  /// Maps whole grains of `grainSize` elements to each tile, and at least `minElementsPerTile`.
   Tensor addLinearlyMappedVariable(const Type& type, ArrayRef<std::size_t> shape,
                                    unsigned minElementsPerTile, unsigned grainSize,
                                    const DebugContext& debugContext = {});
   bool isConstant(VariableRef var) const;
-  /// All of a variable: [elements].
+  /// The whole variable: [elements].
   Tensor getVariable(VariableRef var) const;
   /// One value for all elements, or one per element (row-major).
   template <typename T>
@@ -143,7 +143,7 @@ class Graph {
                      const DebugContext& debugContext = {"<const>"}) {
     return addConstant<T>(type, shape, ArrayRef<T>(&value, 1), debugContext);
   }
-  /// The pointer's type is deduced even where T is given, so that a literal 0 is a value.
+  /// Deduces the pointer's type even if T is given, so that a literal 0 is a value.
   template <typename T = void, typename U,
             class = std::enable_if_t<std::is_void_v<T> || std::is_same_v<T, U>>>
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const U* values,
@@ -152,12 +152,12 @@ class Graph {
     for (auto d : shape) n *= d;
     return addConstant<U>(type, shape, ArrayRef<U>(values, n), debugContext);
   }
-  /// `traits` says what `values` points to; with `broadcast`, to one value for all elements.
+  /// `traits` is the type of `values`; with `broadcast`, one value is used for all elements.
   Tensor addConstant(const Type& type, ArrayRef<std::size_t> shape, const void* values,
                      const TypeTraits& traits, bool broadcast,
                      const DebugContext& debugContext = {"<const>"});
-  /// With the metadata of quarters, which must be constants of this graph, as addVariable has them:
-  /// values are rounded to the quarters that these say.
+  /// Takes metadata as addVariable does, but constants of this graph: values are rounded to the
+  /// quarters that they describe.
   template <typename T>
   Tensor addConstant(const Type& type, const Tensor& metadata, ArrayRef<std::size_t> shape,
                      ArrayRef<T> values, const DebugContext& debugContext = {"<const>"}) {
@@ -208,10 +208,10 @@ class Graph {
   void setInitialValueHalf(const Tensor& t, std::uint16_t value) {
     setInitialValueHalf(t, ArrayRef<std::uint16_t>(&value, 1));
   }
-  /// An INT or UNSIGNED_INT scalar of a replicated graph: its value in each of the replicas. Throws
-  /// poplar_error: an initial value of the model is the same in all replicas.
+  /// Sets an INT or UNSIGNED_INT scalar of a replicated graph, by replica. Throws poplar_error if
+  /// the values differ: on the model, an initial value is the same in all replicas.
   void setInitialValue(const Tensor& t, const std::map<unsigned, unsigned>& values);
-  /// The values of a constant tensor, one for each element; false where it has others.
+  /// Reads the values of a constant tensor, one per element; false if any element is not constant.
   template <typename T>
   bool getConstantValue(const Tensor& t, T* values) const {
     return readConstant(hostType<T>(), values, t);
@@ -221,7 +221,7 @@ class Graph {
                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
   Tensor clone(const Tensor& t, const DebugContext& debugContext = {},
                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
-  /// With metadata as addVariable has them; those above give quarters the ones of `t`.
+  /// Takes metadata as addVariable does; the overloads above give quarters the metadata of `t`.
   Tensor clone(const Type& type, const Tensor& metadata, const Tensor& t,
                const DebugContext& debugContext = {},
                TensorCloneMethod method = TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
@@ -251,25 +251,25 @@ class Graph {
   void setTileMapping(const Tensor& t, unsigned tileNum);
   void setTileMapping(const Tensor& t, const TileToTensorMapping& mapping);
   void setTileMapping(VertexRef v, unsigned tileNum);
-  /// Intervals of the flattened tensor on each tile; throws invalid_tile_mapping where incomplete
-  /// and `requireComplete`.
+  /// Intervals of the flattened tensor on each tile. With `requireComplete`, throws
+  /// invalid_tile_mapping if an element is on no tile of this graph.
   TileToTensorMapping getTileMapping(const Tensor& t, bool requireComplete = true,
                                      bool allowExternal = false) const;
   TileToTensorMapping getTileMapping(const Tensor& t, bool* isComplete,
                                      bool allowExternal = false) const;
   TileToTensorMapping getVariableTileMapping(const Tensor& t) const { return getTileMapping(t); }
 
-  /// The contiguous regions of t, sorted by where they lie in memory, merged; with
-  /// `removeAliasedIntervals` each element of memory once. `aliases` gets, for each element that
-  /// was removed and in their order, the one of `t` that is kept instead.
+  /// The contiguous regions of t, sorted by memory address and merged; with
+  /// `removeAliasedIntervals`, each memory element occurs once. `aliases` receives, for each
+  /// removed element in order, the element of `t` that is kept instead.
   std::vector<std::vector<Interval>> getSortedContiguousRegions(
       const Tensor& t, ArrayRef<Interval> regions, bool removeAliasedIntervals = false,
       std::vector<std::size_t>* aliases = nullptr) const;
-  /// Orders the elements of `t` by where they lie, and those of `ts` (of t's size) likewise.
+  /// Flattens `t` in memory order, and reorders each of `ts` (of t's size) in the same way.
   void reorderToSimplify(Tensor* t, ArrayRef<Tensor*> ts, bool requireSimplestOrder = true) const;
-  /// What does the same, and the reverse, to any tensor of t's size.
+  /// A rearranger that does the same, and the reverse, for any tensor of t's size.
   TensorRearranger getSimplifyingRearranger(const Tensor& t) const;
-  /// Of a tensor with broadcast dimensions, one element of each; of another the tensor itself.
+  /// Takes one element of each broadcast dimension of `t`; other tensors are returned unchanged.
   Tensor findUnbroadcastTensor(const Tensor& t) const;
 
   DataStream addHostToDeviceFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
@@ -277,8 +277,8 @@ class Graph {
                                  const OptionFlags& options = {});
   DataStream addDeviceToHostFIFO(StringRef handle, const Type& elementType, std::size_t numElements,
                                  const OptionFlags& options = {});
-  /// Memory of the host for `repeats` entries of `numElements`; what it holds at first is not
-  /// defined. Neither option changes what the model does.
+  /// Host memory for `repeats` entries of `numElements` elements, with undefined initial contents.
+  /// The two options have no effect on the model.
   RemoteBuffer addRemoteBuffer(StringRef handle, const Type& elementType, std::size_t numElements,
                                std::size_t repeats = 1, bool rearrangeOnHost = false,
                                bool optimiseMemory = false);
@@ -287,14 +287,14 @@ class Graph {
 
   Function addFunction(const program::Program& program);
   FunctionBuffer addFunctionBuffer(Function function, FunctionBufferMappingType mappingType);
-  /// A function of the host; Engine::connectHostFunction says what it does. It needs at least one
-  /// input or output.
+  /// A host function, implemented by the callback given to Engine::connectHostFunction. Throws
+  /// poplar_error without an input or output.
   HostFunction addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
                                ArrayRef<HostFunctionArgument> outputs);
 
   bool addCodelets(StringRef src, CodeletFileType type = CodeletFileType::Auto,
                    StringRef compileFlags = "", StringRef targetName = "");
-  /// The same; what the compiler says is written to `compileOutput`.
+  /// The same; writes the compiler's errors to `compileOutput`.
   bool addCodelets(StringRef src, CodeletFileType type, StringRef compileFlags,
                    std::ostream& compileOutput, StringRef targetName = "");
   bool addCodelets(ArrayRef<std::string> sources, StringRef compileFlags = "",
@@ -305,19 +305,19 @@ class Graph {
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
   void addCodelets(std::istream& stream, StringRef compileFlags, std::ostream& compileOutput,
                    CodeletFileType type = CodeletFileType::CppSource, StringRef targetName = "");
-  /// Names, types and fields of vertices whose code comes later. Throws poplar_error: the model
-  /// reads them from the source. Add that.
+  /// Declares vertices whose code comes later. Always throws poplar_error: the model reads
+  /// declarations from the source, so add that.
   void addCodeletPlaceholder(std::istream& stream, StringRef targetName = "");
   ComputeSet addComputeSet(const DebugContext& debugContext = {});
   VertexRef addVertex(ComputeSet cs, StringRef vertexType);
   VertexRef addVertex(ComputeSet cs, StringRef vertexType, ArrayRef<ConnectionDesc> connections);
-  /// A vertex that talks to other IPUs itself. Throws poplar_error: the model has no exchange code.
+  /// A vertex that exchanges data with other IPUs itself. Always throws poplar_error on the model.
   VertexRef addExternalExchangeVertex(ComputeSet cs, StringRef vertexType,
                                       unsigned incomingDownCount, bool usesEastEdge,
                                       bool sendsXReq);
   void connect(FieldRef field, const Tensor& tensor);
   void connect(FieldRef field, ArrayRef<Tensor> tensors);
-  /// Constants, which lie on the vertex's tile: one element, or a vector of them.
+  /// Connects constants, which are stored on the vertex's tile: one value, or a vector.
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   void connect(FieldRef field, T value) {
     connectConstants(field, {&value, 1});
@@ -334,7 +334,7 @@ class Graph {
   void setInitialValue(FieldRef field, T value) {
     setFieldValue(field, static_cast<double>(value));
   }
-  /// Of a vector in the vertex's own state: its size and its elements.
+  /// Sets the size and elements of a vector in the vertex's own state.
   template <typename T>
   void setInitialValue(FieldRef field, ArrayRef<T> values) {
     setFieldSize(field, values.size());
@@ -348,47 +348,47 @@ class Graph {
   void setInitialValueHalf(FieldRef field, std::uint16_t value);
   void setInitialValueHalf(FieldRef field, ArrayRef<std::uint16_t> values);
   void setFieldSize(FieldRef field, std::size_t size);
-  /// Of a field that is connected or has a size set; throws no_size_specified for others.
+  /// Size of a field that is connected or has a size set; throws no_size_specified for others.
   std::size_t getFieldSize(FieldRef field) const;
   void setPerfEstimate(const VertexRef& v, std::uint64_t cycles, std::uint64_t flops = 0);
   void setPerfEstimate(const VertexRef& v, const VertexPerfEstimate& estimate) {
     setPerfEstimate(v, estimate.cycles, estimate.flops);
   }
   void setCycleEstimate(const VertexRef& v, std::uint64_t cycles) { setPerfEstimate(v, cycles); }
-  /// What setPerfEstimate set, or the type's estimator says; throws missing_perf_estimate.
+  /// The estimate from setPerfEstimate or the type's estimator; else throws missing_perf_estimate.
   VertexPerfEstimate getPerfEstimate(const VertexRef& v) const;
-  /// What says the cycles of vertices of this type that setPerfEstimate does not name.
+  /// Sets the estimator for vertices of this type without an estimate from setPerfEstimate.
   void registerPerfEstimator(StringRef vertexTypeName, PerfEstimateFunc f);
   void registerCycleEstimator(StringRef vertexTypeName, PerfEstimateFunc f) {
     registerPerfEstimator(vertexTypeName, std::move(f));
   }
-  /// Sizes of vector fields have 32 bits.
+  /// Vector fields have 32-bit sizes.
   std::size_t getMaxFieldDim(StringRef /*vertexName*/, StringRef /*fieldName*/,
                              unsigned /*dimIndex*/) const {
     return 0xffffffff;
   }
-  /// Of the elements of a field of 32 bits or fewer: compiles the codelets; else poplar_error.
+  /// Largest value of a field of 32 bits or fewer; else poplar_error. Compiles the codelets.
   double getMaxVertexFieldValue(StringRef vertexName, StringRef fieldName) const;
   template <class T>
   T getMaxVertexFieldValueAs(StringRef vertexName, StringRef fieldName) const {
     return static_cast<T>(getMaxVertexFieldValue(vertexName, fieldName));
   }
-  /// Whether codelets of this name (a template's without its arguments) were added.
+  /// Whether codelets of this name (for a template, without its arguments) were added.
   bool hasCodelet(StringRef codeletName) const;
 
-  /// A graph whose tiles are a part of this one's; variables and programs are shared.
+  /// A graph on some of this graph's tiles; the two share variables and programs.
   Graph createVirtualGraph(unsigned numTilesPerIPU);
   Graph createVirtualGraph(unsigned lowerTile, unsigned upperTile);
   Graph createVirtualGraph(const std::vector<unsigned>& perIPUTiles);
-  /// A graph for one of `replicationFactor` equal parts of this one's tiles: what it adds exists
-  /// once in each part, and its programs run in all of them. Throws graph_replication_error where
-  /// the tiles cannot be shared out.
+  /// A graph on one of `replicationFactor` equal parts of this graph's tiles: whatever is added to
+  /// it exists once in each part, and its programs run in all parts. Throws graph_replication_error
+  /// if the tiles cannot be divided evenly.
   Graph createReplicatedGraph(unsigned replicationFactor);
   Graph getTopLevelGraph() const;
-  /// [factor, ...]: a tensor of a graph of createReplicatedGraph as it is in all parts.
+  /// [factor, ...]: a tensor of a graph of createReplicatedGraph, as it exists in all parts.
   Tensor getNonReplicatedTensor(const Tensor& t) const;
-  /// The tile's number in the graph that this one is a part of, at the top; and the reverse. The
-  /// model's tiles have one numbering, so these are the next ones by another name.
+  /// Converts a tile of this graph to a tile of the top-level graph, and back. The model numbers
+  /// all tiles once, so these equal the conversions to physical tiles below.
   unsigned convertTileToTopLevelGraphTile(unsigned tile) const {
     return convertVirtualTileToPhysicalTile(tile);
   }
@@ -399,19 +399,19 @@ class Graph {
   unsigned convertPhysicalTileToVirtualTile(unsigned physicalTileId) const;
   unsigned convertPhysicalTileToVirtualTile(unsigned ipuId, unsigned physicalTileId) const;
 
-  /// The vertices and what they are connected to, or the programs, as a graph of Graphviz.
+  /// Writes the vertices and their connections, or the programs, as a Graphviz graph.
   void outputVertexGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
   void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> progs = {}) const;
-  /// Writes what the graph has: variables, compute sets, vertices and the outlines of programs; as
-  /// JSON, or the same values as CBOR. Nothing reads it back: an Executable can be kept instead.
+  /// Writes the graph's variables, compute sets, vertices and program outlines, as JSON or as CBOR
+  /// with the same values. Cannot be read back; save an Executable instead.
   void serialize(std::ostream& out, SerializationFormat format) const;
   void serialize(std::ostream& out, ArrayRef<program::Program> progs,
                  SerializationFormat format) const;
-  /// Writes how tensors lie in variables, without values or tiles.
+  /// Writes where tensors lie in variables, without values and, as Binary, without tile mappings.
   void serializeTensors(std::ostream& out, ArrayRef<Tensor> tensors,
                         SerializationFormat format) const;
-  /// Tensors of that order in new variables, which are on no tile yet. Throws poplar_error for what
-  /// serializeTensors did not write as Binary.
+  /// Recreates these tensors in new variables, which are not mapped to tiles. Throws poplar_error
+  /// unless serializeTensors wrote the stream as Binary.
   std::vector<Tensor> deserializeTensors(std::istream& in, SerializationFormat format);
   unsigned getNumVars() const;
   unsigned getNumComputeSets() const;
@@ -421,8 +421,8 @@ class Graph {
   ipujax::engine::GraphImpl& impl() const;
   operator ipujax::engine::GraphScope() const&;            // NOLINT: what the engine plans with
   operator ipujax::engine::GraphScope() const&& = delete;  // it refers to the graph
-  static Graph of(ipujax::engine::GraphImpl& impl);        ///< the top-level graph again
-  const std::vector<unsigned>& physicalTiles() const;      ///< of this (virtual) graph, by its tile
+  static Graph of(ipujax::engine::GraphImpl& impl);        ///< the top-level graph
+  const std::vector<unsigned>& physicalTiles() const;      ///< of each tile of this (virtual) graph
 
  private:
   Graph(std::shared_ptr<ipujax::engine::GraphImpl> impl, Target target,
@@ -441,13 +441,13 @@ class Graph {
   std::shared_ptr<ipujax::engine::GraphImpl> impl_;
   Target target_;
   std::vector<unsigned> tiles_;  ///< empty: all tiles
-  unsigned parts_ = 1;           ///< of a graph of createReplicatedGraph
+  unsigned parts_ = 1;           ///< replicas of createReplicatedGraph
   unsigned first_tile_ = 0;      ///< of the first part
   unsigned part_tiles_ = 0;
 };
 
-/// Code that was compiled against classes of other sizes than this library's, or with another
-/// std::string, does not find its tag when it is loaded.
+/// Code compiled with class sizes or a std::string other than this library's fails to load: the
+/// symbol of its tag is missing.
 template <std::size_t...>
 struct Layout {
   static void tag();

@@ -28,13 +28,13 @@ using ipujax::engine::wholeVariable;
 
 namespace {
 
-/// Metadata that nobody gave: on tile 0, of QuarterMetadata's own format and scale.
+/// Default metadata: on tile 0, with QuarterMetadata's default format and scale.
 Tensor addMetadata(Graph& graph, const DebugContext& debugContext) {
   return createVariableMetadataTensor(graph, QuarterMetadata().getFormat(),
                                       QuarterMetadata().getScale(), {debugContext, "metadata"});
 }
 
-/// Bytes as what `type` says; quarters with the metadata of `t` where it has some.
+/// Reinterprets bytes as `type`; quarters take the metadata of `t` if it has some.
 Tensor likeType(Graph& graph, const Tensor& bytes, const Type& type, const Tensor& t,
                 const DebugContext& debugContext) {
   if (type == QUARTER_METADATA) return bytes.asMetadata();
@@ -76,8 +76,8 @@ std::vector<std::size_t> byStride(const View& view) {
   return found;
 }
 
-/// Appends the tiles of a view's elements in the order of memory, as far as dimensions[0, n) go.
-/// `begin` is the first one's place in the variable, `made` how many came before.
+/// Appends the tiles of a view's elements in memory order, over `dimensions` only. `begin` is the
+/// position of the first element in the variable, `made` the number of elements appended before.
 void addRegions(const View& view, std::span<const std::size_t> dimensions, std::int64_t begin,
                 const TileMap& map, std::vector<TileMap::Region>& regions, std::uint64_t& made) {
   std::int64_t run = 1;
@@ -103,8 +103,8 @@ void addRegions(const View& view, std::span<const std::size_t> dimensions, std::
   made += static_cast<std::uint64_t>(run);
 }
 
-/// A view of a variable of its own that holds the elements of `view` once, in their order in
-/// memory; null for a view of several variables, which every use makes contiguous.
+/// A view of a new variable that holds the elements of `view` once, in memory order. Null if `view`
+/// is in several variables, overlaps itself, is empty or is not fully mapped.
 ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
   if (!view.isStrided() || view.numElements() == 0) return nullptr;
   const std::vector<std::size_t> dimensions = byStride(view);
@@ -112,7 +112,7 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
   made.type = type.storage();
   made.offset = 0;
   std::int64_t low = view.offset;
-  std::int64_t reached = 1;  // in the source, by the dimensions within
+  std::int64_t reached = 1;  // extent of the inner dimensions in the source
   std::int64_t count = 1;
   for (const std::size_t i : dimensions) {
     const std::int64_t stride = std::abs(view.strides[i]);
@@ -139,7 +139,7 @@ ViewPtr cloneInOrder(GraphImpl& impl, Type type, const View& view, const DebugCo
   return ipujax::engine::share(std::move(made));
 }
 
-/// Consecutive elements of a variable, and where the clone has them.
+/// Consecutive elements of a variable, and their position in the clone.
 struct Piece {
   std::uint32_t variable;
   std::int64_t begin;
@@ -147,7 +147,7 @@ struct Piece {
   std::uint64_t made = 0;
 };
 
-/// The memory that a view reads, once, in the order of memory; `made` counts the elements.
+/// Merges `runs` into the memory that they cover, in memory order; adds its size to `made`.
 std::vector<Piece> memoryOf(std::vector<Piece> runs, std::uint64_t& made) {
   std::ranges::sort(runs, {}, [](const Piece& p) { return std::pair(p.variable, p.begin); });
   std::vector<Piece> merged;
@@ -164,8 +164,8 @@ std::vector<Piece> memoryOf(std::vector<Piece> runs, std::uint64_t& made) {
   return merged;
 }
 
-/// The same for a view of several variables or with elements that overlap; null where not all are
-/// mapped.
+/// Like cloneInOrder, for a view of several variables or with overlapping elements; null if not all
+/// elements are mapped.
 ViewPtr cloneInPieces(GraphImpl& impl, Type type, const View& view, const DebugContext& debug) {
   std::vector<Piece> runs;
   forEachRun(view, [&](std::uint32_t variable, std::int64_t begin, std::size_t length) {
@@ -201,7 +201,7 @@ ViewPtr cloneInPieces(GraphImpl& impl, Type type, const View& view, const DebugC
   return ipujax::engine::share(reshapeView(concatViews(parts, 0), view.shape));
 }
 
-/// Where the elements of a view of several variables lie, in their order in the view.
+/// Tile map of a view of several variables, in the order of the view's elements.
 TileMapPtr mapOfElements(const GraphImpl& impl, const View& view) {
   std::vector<TileMap::Region> regions;
   std::uint64_t elements = 0;
@@ -217,7 +217,7 @@ TileMapPtr mapOfElements(const GraphImpl& impl, const View& view) {
   return tileMapOf(elements, std::move(regions));
 }
 
-/// How often what a view shows exists, see Graph::createReplicatedGraph.
+/// Replication of the elements of a view, see Graph::createReplicatedGraph.
 Parts partsOf(const GraphImpl& impl, const View& view) {
   Parts found;
   if (impl.partsOf(view) == 1) return found;
@@ -233,7 +233,7 @@ Parts partsOf(const GraphImpl& impl, const View& view) {
 Tensor Graph::clone(const Type& type, const Tensor& t, const DebugContext& debugContext,
                     TensorCloneMethod method) {
   if (const Parts parts = partsOf(impl(), *t.view()); parts_ == 1 && parts.count > 1) {
-    // A clone exists as often as its original, also where another graph makes it.
+    // A clone is replicated as its original is, even if another graph makes it.
     std::vector<unsigned> tiles(parts.tiles);
     std::iota(tiles.begin(), tiles.end(), parts.first_tile);
     Graph replicated(impl_, target_, std::move(tiles));

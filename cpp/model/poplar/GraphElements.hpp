@@ -12,7 +12,7 @@ struct ProgramNode;
 
 namespace poplar {
 
-/// What getId of a VertexRef gives.
+/// Type of VertexRef::getId.
 using vertex_id = unsigned;
 
 /// A set of vertices that run in parallel between two syncs.
@@ -22,7 +22,7 @@ class ComputeSet {
   ComputeSet(unsigned id, std::shared_ptr<ipujax::engine::ProgramNode> steps = nullptr)
       : id_(id), steps_(std::move(steps)) {}
   unsigned getId() const { return id_; }
-  /// For the library: a sequence of what its functions add to the set, beside the vertices.
+  /// For the library: the steps that its functions add to the set, in addition to the vertices.
   const std::shared_ptr<ipujax::engine::ProgramNode>& steps() const { return steps_; }
   friend bool operator==(const ComputeSet& a, const ComputeSet& b) { return a.id_ == b.id_; }
   friend bool operator!=(const ComputeSet& a, const ComputeSet& b) { return a.id_ != b.id_; }
@@ -32,7 +32,7 @@ class ComputeSet {
   std::shared_ptr<ipujax::engine::ProgramNode> steps_;
 };
 
-/// A program kept once and called from many places.
+/// A program stored once and called from many places.
 class Function {
  public:
   Function() = default;

@@ -13,7 +13,7 @@
 #include "poplar/ProfileValue.hpp"
 #include "poplar/Program.hpp"
 
-// What Graph writes into files: all of it for readers, and how tensors lie for itself.
+// Files that Graph writes: the whole graph for users, and tensor layouts that it reads back.
 namespace poplar {
 namespace {
 
@@ -31,7 +31,7 @@ void write(std::ostream& out, const ProfileValue& value, SerializationFormat for
     serializeToCBOR(out, value);
 }
 
-/// A piece of a variable.
+/// Elements [begin, end) of a variable.
 struct Region {
   std::uint32_t variable;
   std::uint64_t begin;
@@ -123,7 +123,7 @@ Type typeOf(std::uint32_t code) {
   refuseFile("an element type of number " + std::to_string(code));
 }
 
-/// Variables and the tensors in them, as they are in a file.
+/// Variables and the tensors in them, as stored in a file.
 struct TensorFile {
   struct Variable {
     std::uint32_t type = 0;
@@ -181,7 +181,7 @@ Tensor place(Graph& graph, const TensorFile::Placed& placed, const std::vector<T
     pieces.push_back(variables[regions[i]].slice(begin, end));
     elements += end - begin;
   }
-  std::uint64_t rest = elements;  // whether the shape has as many elements, without overflow
+  std::uint64_t rest = elements;  // compares the shape's size without overflow
   for (const std::uint64_t n : placed.shape) {
     if (n == 0 ? rest != 0 : rest % n != 0) refuseFile("a shape of other elements");
     if (n != 0) rest /= n;

@@ -5,7 +5,7 @@
 #include "poplar/MetadataCreation.hpp"
 #include "poplar/TypeConversion.hpp"
 
-// The parts of Graph and Tensor about clones with metadata and quarters, and refused names.
+// The parts of Graph and Tensor for quarters and metadata, and functions that the model refuses.
 namespace poplar {
 namespace {
 
@@ -19,7 +19,7 @@ void checkMetadata(const Tensor& metadata) {
       ". Make it with createVariableMetadataTensor.");
 }
 
-/// `bytes`, UNSIGNED_CHAR, as quarters with these metadata.
+/// Reinterprets UNSIGNED_CHAR `bytes` as quarters with this metadata.
 Tensor withMetadata(const Tensor& bytes, const Tensor& metadata) {
   checkMetadata(metadata);
   return bytes.asQuarters(metadata);
@@ -68,7 +68,7 @@ Tensor Graph::clone(const Tensor& metadata, const Tensor& t, const DebugContext&
   return clone(t.elementType(), metadata, t, debugContext, method);
 }
 
-// With metadata of one tensor, so that the clones can be joined.
+// All clones share one metadata tensor, so that they can be concatenated.
 Tensor Graph::cloneN(const Type& type, const Tensor& t, std::size_t N,
                      const DebugContext& debugContext, TensorCloneMethod method,
                      TensorCloneDuplicationMethod duplicationMethod) {
@@ -145,7 +145,7 @@ void setMetadataTensor(Graph& graph, QuarterMetadata::Format fp8Format, const Te
     throw tensor_metadata_error("[setMetadataTensor] needs one INT as scale; got " +
                                 fp8Scale.elementType().toString() + " " + fp8Scale.shapeToString() +
                                 ". Cast or slice it.");
-  // The scale of each value in [-32, 31] is its lowest six bits: one constant for each.
+  // A scale in [-32, 31] is stored in the lowest six bits: one constant for each value.
   std::vector<std::pair<std::int32_t, program::Program>> cases;
   for (int scale = -32; scale < 32; ++scale) {
     const std::uint8_t bits = QuarterMetadata(fp8Format, scale).getBinary();
@@ -188,7 +188,7 @@ void Graph::addCodeletPlaceholder(std::istream&, StringRef) {
 }
 
 void Graph::setInitialValue(const Tensor& t, const std::map<unsigned, unsigned>& values) {
-  // One for all replicas can be had; others would need a value for each.
+  // The model stores one initial value for all replicas.
   for (const auto& [replica, value] : values) {
     if (value != values.begin()->second)
       refuse("setInitialValue",

@@ -17,8 +17,8 @@
 
 namespace poplar {
 
-/// The number of codelets that C++ does not have. Where the compiler has no such type, it is
-/// stored as IEEE half and computed in float.
+/// The half type of codelets. If the compiler has no such type, it is stored as IEEE half and
+/// computed in float.
 #ifdef IPUJAX_NATIVE_HALF
 using half = _Float16;
 #elif defined(IPUJAX_HALF_ROUNDING)
@@ -27,7 +27,7 @@ using half = RoundedHalf;
 using half = half_storage;
 #endif
 
-/// A short vector of halves where the compiler has none.
+/// A short vector of halves, for compilers without one.
 template <int N>
 class HalfVector {
  public:

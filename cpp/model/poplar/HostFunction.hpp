@@ -10,15 +10,15 @@
 
 namespace poplar {
 
-/// One argument or result of a host function: of which type, and how many elements.
+/// One argument or result of a host function: its type and number of elements.
 using HostFunctionArgument = std::tuple<Type, std::size_t>;
 
-/// A function of the host that programs call: see Graph::addHostFunction. Its arguments and its
-/// results are streams.
+/// A host function that programs call: see Graph::addHostFunction. Its arguments and results are
+/// streams.
 class HostFunction {
  public:
   HostFunction() = default;
-  /// A number alone, for tables of functions: programs call those that addHostFunction made.
+  /// Only an id, for tables of functions; programs can only call those made by addHostFunction.
   explicit HostFunction(unsigned id) : id_(id) {}
   HostFunction(std::string handle, std::vector<DataStream> inputs, std::vector<DataStream> outputs)
       : id_((inputs.empty() ? outputs : inputs).front().id()),
@@ -26,7 +26,7 @@ class HostFunction {
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)) {}
   const std::string& handle() const { return handle_; }
-  /// The number of its first stream.
+  /// The id of its first stream.
   unsigned getId() const { return id_; }
   const std::vector<DataStream>& inputs() const { return inputs_; }
   const std::vector<DataStream>& outputs() const { return outputs_; }

@@ -8,14 +8,14 @@
 
 namespace poplar {
 
-/// What a host function does: reads the inputs, writes the outputs.
+/// Implements a host function: reads `inputs` and writes `outputs`.
 class HostCallback {
  public:
   virtual ~HostCallback() = default;
   virtual void operator()(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) = 0;
 };
 
-/// Owns a callback; made of a HostCallback or of anything that is called with (inputs, outputs).
+/// Owns a callback, made from a HostCallback or any callable that takes (inputs, outputs).
 class HostCallbackHandle {
  public:
   template <class Callback, class = std::enable_if_t<std::is_base_of_v<HostCallback, Callback>>>

@@ -6,19 +6,19 @@
 
 namespace poplar {
 
-/// Describes a modelled device; fields as in the SDK's model, which users set before createDevice.
+/// Describes a modelled device; the fields are as in the SDK, and are set before createDevice.
 struct IPUModel {
   IPUModel() : IPUModel("ipu2") {}
-  /// `arch`: "ipu1" is GC2, "ipu2" GC200, "ipu21" C600; or a machine's own name.
+  /// `arch`: "ipu1" is GC2, "ipu2" GC200, "ipu21" C600; or a machine's name.
   explicit IPUModel(StringRef arch);
 
-  /// How much later tiles far from the sync controller see a sync: the model has one delay for all.
+  /// How much later distant tiles see a sync; the model uses one delay for all.
   enum class RelativeSyncDelayType { AUTO, NO_DELAY };
-  /// How tiles were modelled to send, in the first SDKs: the model has one way, which multicasts.
+  /// How the first SDKs modelled sends between tiles; this model always multicasts.
   enum class ExchangeType { AGGRESSIVE_MULTICAST };
 
   unsigned numIPUs = 1;
-  // Those of the machine until the user sets them.
+  // These default to the values of the machine.
   unsigned tilesPerIPU;
   unsigned numWorkerContexts;
   unsigned memoryBytesPerTile;
@@ -31,22 +31,22 @@ struct IPUModel {
   unsigned fp16InFp16OutConvUnitsPerTile;
   unsigned fp16InFp32OutConvUnitsPerTile;
   unsigned fp32InFp32OutConvUnitsPerTile;
-  unsigned fp16ConvUnitMaxPipelineDepth;  ///< with the next two: weights that a unit holds
+  unsigned fp16ConvUnitMaxPipelineDepth;  ///< with the next three: weights per unit
   unsigned fp32ConvUnitMaxPipelineDepth;
   unsigned fp16ConvUnitInputLoadElemsPerCycle;
   unsigned fp32ConvUnitInputLoadElemsPerCycle;
-  // Taken and not used: the machine's units have no quarters, and load weights by the data path.
+  // Accepted but unused: the machine's units have no quarters, and load weights by the data path.
   unsigned fp8InFp16OutConvUnitsPerTile;
   unsigned fp8ConvUnitMaxPipelineDepth;
   unsigned fp8ConvUnitInputLoadElemsPerCycle;
   unsigned convUnitCoeffLoadBytesPerCycle;
-  /// Taken and not used: the model has the links of its machine.
+  /// Accepted but unused: the model uses the links of its machine.
   std::vector<GlobalExchangeConstraint> globalExchangeConstraints;
   RelativeSyncDelayType relativeSyncDelay = RelativeSyncDelayType::AUTO;  ///< taken, not used
   ExchangeType IPUExchangeType = ExchangeType::AGGRESSIVE_MULTICAST;      ///< taken, not used
   bool compileIPUCode = false;
 
-  /// Halves are rounded as on an IPU, accurate or not; no option changes a modelled device.
+  /// Rounds halves as an IPU does, whatever `accurateHalf` is; `opts` have no effect.
   Device createDevice(const OptionFlags& opts = {}, bool accurateHalf = false,
                       unsigned deviceManagerId = 0) const;
 

@@ -2,10 +2,10 @@
 
 namespace poplar {
 
-/// How IPUs use their links to reach IPUs that are not beside them.
+/// How IPUs route data to IPUs that are not their neighbours.
 enum class IpuLinkConfiguration { Default, SlidingWindow, BarleyTwist };
 
-/// How the links join the IPUs.
+/// Topology of the links between IPUs.
 enum class IpuLinkTopology { Mesh, Torus, Line };
 
 }  // namespace poplar

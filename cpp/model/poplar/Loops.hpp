@@ -3,12 +3,12 @@
 
 namespace poplar {
 
-/// What counts a hardware loop: at most 4095 iterations.
+/// Counter of a hardware loop: at most 4095 iterations.
 using rptsize_t = std::uint16_t;
 
 }  // namespace poplar
 
-// Codelets name it without its namespace, too. Those that declare their own have that one alone.
+// Codelets also use it without its namespace, unless they declare their own.
 #ifndef IPUJAX_OWN_RPTSIZE
 using poplar::rptsize_t;
 #endif

@@ -6,13 +6,13 @@
 
 namespace poplar {
 
-/// QUARTER_METADATA of one element on tile 0: a constant, or a variable with an initial value.
-/// Throw poplar_error for a scale outside [-32, 31].
+/// Creates one element of QUARTER_METADATA on tile 0: a constant, or a variable with an initial
+/// value. Throws poplar_error for a scale outside [-32, 31].
 Tensor createConstantMetadataTensor(Graph& graph, QuarterMetadata::Format fp8Format, int fp8Scale,
                                     const DebugContext& debugContext = {});
 Tensor createVariableMetadataTensor(Graph& graph, QuarterMetadata::Format fp8Format, int fp8Scale,
                                     const DebugContext& debugContext = {});
-/// With a scale that one INT says when the program runs; another than these ends the run.
+/// Reads the scale, one INT, when the program runs; a value outside [-32, 31] ends the run.
 Tensor createVariableMetadataTensor(Graph& graph, QuarterMetadata::Format fp8Format,
                                     const Tensor& fp8Scale, program::Sequence& prog,
                                     const DebugContext& debugContext = {});

@@ -12,8 +12,8 @@
 
 namespace poplar {
 
-/// A graph compiled with one program, that can be kept in a file. On the SDK it also has the bytes
-/// of each tile; the model's programs have none.
+/// A graph compiled with one program, which can be kept in a file. In the SDK it also holds the
+/// memory contents of each tile; the model has none.
 class Module {
  public:
   Module() = default;
@@ -22,11 +22,11 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  /// What Executable::serialize writes.
+  /// Writes the same bytes as Executable::serialize.
   void serialize(std::ostream& out) const { executable_.serialize(out); }
-  /// What `serialize` wrote.
+  /// Reads what `serialize` wrote.
   static Module deserialize(std::istream& in);
-  /// The parts of a tile's memory. Throw poplar_error: the model has no code of tiles.
+  /// Segments of tile memory. Always throw poplar_error: the model has no tile code.
   using SegmentFunc =
       std::function<void(std::size_t tile, std::size_t address, std::size_t fileSize,
                          std::size_t memorySize, const char* data)>;

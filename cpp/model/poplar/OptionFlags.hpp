@@ -12,8 +12,8 @@ namespace poplar {
 
 class ProfileValue;
 
-/// Options by name, all values text: {{"partialsType", "half"}, {"availableMemoryProportion",
-/// "0.3"}}.
+/// Options by name; all values are strings: {{"partialsType", "half"},
+/// {"availableMemoryProportion", "0.3"}}.
 class OptionFlags {
  public:
   using OptionFlag = std::pair<const std::string, std::string>;
@@ -41,15 +41,15 @@ class OptionFlags {
   std::map<std::string, std::string> options_;
 };
 
-/// Sets the options of a JSON object of texts, numbers and booleans; throws invalid_option for
+/// Sets options from a JSON object of strings, numbers and booleans; throws invalid_option for
 /// other text.
 void readJSON(StringRef string, OptionFlags& flags);
 void readJSON(std::istream& stream, OptionFlags& flags);
-/// From an environment variable; nothing where it is not set or empty.
+/// Sets options from an environment variable; does nothing if it is unset or empty.
 void readJSONFromEnv(StringRef envVarName, OptionFlags& flags);
 /// Writes what readJSON reads.
 std::ostream& operator<<(std::ostream& out, const OptionFlags& flags);
-/// A map of texts.
+/// The options as a map of strings.
 ProfileValue getAsProfileValue(const OptionFlags& flags);
 
 }  // namespace poplar

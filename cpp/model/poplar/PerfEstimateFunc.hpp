@@ -7,7 +7,7 @@
 
 namespace poplar {
 
-/// What a vertex takes: cycles of its worker, and arithmetic operations.
+/// Cost of a vertex: cycles of its worker, and arithmetic operations.
 struct VertexPerfEstimate {
   VertexPerfEstimate() = default;
   VertexPerfEstimate(std::uint64_t cycles, std::uint64_t flops = 0)  // NOLINT: as in the SDK

@@ -2,8 +2,8 @@
 
 namespace poplar {
 
-/// Memory that was given out by an earlier compilation, for programs that share a device. The model
-/// has one program at a time: there is nothing to keep, and every object is empty.
+/// Memory allocated by an earlier compilation, for programs that share a device. The model runs one
+/// program at a time, so these objects are always empty.
 class Preallocations {
  public:
   friend bool operator==(const Preallocations&, const Preallocations&) { return true; }

@@ -7,8 +7,8 @@ namespace poplar {
 /// dimension.
 class PrintTensorFmt {
  public:
-  /// Auto chooses between the next two by the greatest and the least of the elements; None is as
-  /// short as each number allows.
+  /// Auto chooses Fixed or Scientific by the largest and smallest elements; None writes each number
+  /// as short as possible.
   enum class FloatFormat { Auto, Fixed, Scientific, None };
 
   PrintTensorFmt(unsigned summariseThreshold = 1000, unsigned edgeItems = 3,
@@ -24,13 +24,13 @@ class PrintTensorFmt {
         openBracket(openBracket),
         closeBracket(closeBracket) {}
 
-  /// Nothing left out, no line broken, numbers as short as each allows.
+  /// No omitted elements, no line breaks, and each number as short as possible.
   static PrintTensorFmt disableFormatting() { return {0, 0, 0, 0, FloatFormat::None}; }
 
-  unsigned summariseThreshold;  ///< of more elements only the outer ones are written; 0: never
-  unsigned edgeItems;           ///< that are written at each end of a dimension that is cut short
-  unsigned maxLineWidth;        ///< longer rows are continued on the next line; 0: they are not
-  unsigned digits;              ///< significant ones of a float; 0: elements are not aligned
+  unsigned summariseThreshold;  ///< larger tensors are summarised; 0: never
+  unsigned edgeItems;           ///< elements kept at each end of a summarised dimension
+  unsigned maxLineWidth;        ///< longer rows continue on the next line; 0: they do not
+  unsigned digits;              ///< significant digits of floats; 0: elements are not aligned
   FloatFormat floatFormat;
   char separator;
   char openBracket;

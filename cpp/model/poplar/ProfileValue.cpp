@@ -25,7 +25,7 @@ void writeNumber(std::ostream& out, double number) {
   if (std::isfinite(number)) {
     out.write(text, end.ptr - text);
   } else {
-    out << "null";  // JSON has no other word for it
+    out << "null";  // JSON has no NaN or infinity
   }
 }
 
@@ -95,7 +95,7 @@ struct JsonWriter {
   }
 };
 
-/// A head of RFC 8949: the major type, and a number in the fewest bytes.
+/// Writes a head of RFC 8949: the major type, and a number in the fewest bytes.
 void writeHead(std::ostream& out, unsigned major, std::uint64_t number) {
   const unsigned bytes = number < 24           ? 0
                          : number < 1u << 8    ? 1

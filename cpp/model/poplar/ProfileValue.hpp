@@ -12,8 +12,7 @@
 
 namespace poplar {
 
-/// A value of a profile: a truth value, a number, a text, a list or a map by name, nested as in
-/// JSON.
+/// A value of a profile: a boolean, number, string, list or map, nested as in JSON.
 class ProfileValue {
  public:
   enum class Type { BOOL, NUMBER, STRING, VECTOR, MAP, NULL_VALUE, BOOL_ = BOOL };
@@ -36,7 +35,7 @@ class ProfileValue {
 
   Type type() const { return type_; }
   bool isNull() const { return type() == Type::NULL_VALUE; }
-  /// Of a value of another type these throw type_error.
+  /// These throw type_error if the value has another type.
   bool asBool() const;
   double asDouble() const;
   int asInt() const { return static_cast<int>(asDouble()); }
@@ -45,8 +44,8 @@ class ProfileValue {
   const Vector& asVector() const;
   const Map& asMap() const;
 
-  /// A list's numbers, and the sums of them; the second two of a list of lists. Throw type_error
-  /// where an entry is something else.
+  /// The numbers of a list, or their sum; sum2D* sum a list of lists. Throw type_error if an entry
+  /// has another type.
   std::vector<unsigned> toUintVector() const;
   double sumDouble() const;
   int sumInt() const { return static_cast<int>(sumDouble()); }
@@ -54,9 +53,9 @@ class ProfileValue {
   std::int64_t sum2DInt() const;
   std::uint64_t sum2DUint() const { return static_cast<std::uint64_t>(sum2DInt()); }
 
-  /// Of a list or map; 0 of anything else.
+  /// Number of entries of a list or map; 0 for other types.
   std::size_t size() const;
-  /// An entry; throws index_error where there is none.
+  /// Returns an entry; throws index_error if there is none.
   template <class Index, class = std::enable_if_t<std::is_integral_v<Index>>>
   const ProfileValue& operator[](Index i) const {
     return at(static_cast<std::size_t>(i));
@@ -76,7 +75,7 @@ class ProfileValue {
   const ProfileValue& at(std::size_t i) const;
 
   Type type_ = Type::NULL_VALUE;
-  Number number_ = 0;  // or a truth value
+  Number number_ = 0;  // or a boolean
   String text_;
   Vector list_;
   Map map_;
@@ -86,7 +85,7 @@ class ProfileValue {
 void serializeToJSON(std::ostream& out, const ProfileValue& value, bool prettyPrint = false);
 /// Writes CBOR (RFC 8949); numbers without a fraction as integers.
 void serializeToCBOR(std::ostream& out, const ProfileValue& value);
-/// The same as JSON on one line.
+/// Writes JSON on one line.
 std::ostream& operator<<(std::ostream& out, const ProfileValue& value);
 
 }  // namespace poplar

@@ -25,7 +25,7 @@ struct ProgramNode;
 
 namespace poplar::program {
 
-/// A control program: what the device does, step by step. Programs are handles; copies share.
+/// A control program: the steps that the device runs. Copies are handles of the same program.
 class Program {
  public:
   Program() = default;
@@ -45,7 +45,7 @@ class Sequence : public Program {
   Sequence(const DebugContext& debugContext = {});
   Sequence(std::initializer_list<Program> programs, const DebugContext& debugContext = {});
   Sequence(const std::vector<Program>& programs, const DebugContext& debugContext = {});
-  /// Of the programs given, as older programs write it.
+  /// A sequence of the given programs, as older code writes it.
   template <class First, class... Rest,
             class = std::enable_if_t<std::is_base_of_v<Program, First> &&
                                      !std::is_same_v<First, Sequence> &&
@@ -60,7 +60,7 @@ class Sequence : public Program {
   void add_front(const Program& program);
 };
 
-/// A program by a name, which `profiler.blocks.filter` of an engine can ask the account of.
+/// A named program; the engine option `profiler.blocks.filter` selects blocks to profile by name.
 class Block : public Program {
  public:
   Block(const Program& program, const DebugContext& debugContext = {});
@@ -71,13 +71,13 @@ class Execute : public Program {
  public:
   Execute(ComputeSet cs, const DebugContext& debugContext = {});  // NOLINT: implicit as in the SDK
   Execute(const std::vector<ComputeSet>& cs, const DebugContext& debugContext = {});  // NOLINT
-  /// `t`, one BOOL, becomes whether all vertices return true, which they need not do then.
+  /// Sets `t`, one BOOL, to whether all vertices return true; without `t`, all of them must.
   Execute(ComputeSet cs, Tensor t, const DebugContext& debugContext = {});
 };
 
 /// Copies tensor to tensor, stream to tensor or tensor to stream; or between a tensor and a remote
-/// buffer: all of it, or the entries that `offset` names at run time, one after another in the
-/// tensor.
+/// buffer: all entries, or those with the indices in `offset` at run time. The tensor holds the
+/// entries one after another.
 class Copy : public Program {
  public:
   Copy(Tensor src, Tensor dst, bool dontOutline = false, const DebugContext& debugContext = {});
@@ -91,7 +91,7 @@ class Copy : public Program {
   Copy(Tensor src, const RemoteBuffer& buffer, const DebugContext& debugContext = {});
   Copy(Tensor src, const RemoteBuffer& buffer, Tensor offset,
        const DebugContext& debugContext = {});
-  /// The model's functions are always at hand: these do nothing.
+  /// These do nothing: the model's functions are always loaded.
   Copy(const FunctionBuffer& src, const Function& dst, const DebugContext& debugContext = {});
   Copy(const Function& src, const FunctionBuffer& dst, const DebugContext& debugContext = {});
 };
@@ -142,7 +142,7 @@ class Switch : public Program {
          const DebugContext& debugContext = {});
   Switch(Tensor control, const Program& defaultCase, const DebugContext& debugContext = {});
   explicit Switch(Tensor control, const DebugContext& debugContext = {});
-  /// Without a default case: a value that is no case does nothing.
+  /// Without a default case: values without a case do nothing.
   static Switch switchWithBoundsChecking(Tensor control,
                                          const std::vector<std::pair<std::int32_t, Program>>& cases,
                                          const DebugContext& debugContext = {});
@@ -150,7 +150,7 @@ class Switch : public Program {
   Switch& add(std::int32_t value, const Program& body);
 };
 
-/// Runs a function of the graph, or one of the host on `inputs` with its results in `outputs`.
+/// Calls a function of the graph, or a host function that reads `inputs` and writes `outputs`.
 class Call : public Program {
  public:
   Call(Function f, const DebugContext& debugContext = {});
@@ -167,8 +167,8 @@ class PrintTensor : public Program {
               const DebugContext& debugContext = {});
 };
 
-/// Says that what a tensor holds is not needed any more: from here to its next write its memory is
-/// free for others.
+/// Marks a tensor's contents as no longer needed: until its next write, its memory is free for
+/// other data.
 class WriteUndef : public Program {
  public:
   explicit WriteUndef(Tensor t, const DebugContext& debugContext = {});
@@ -197,7 +197,7 @@ class Abort : public Program {
       : Abort(std::string(message), debugContext) {}
 };
 
-/// Stops the program where `predicate`, of one element, is not zero.
+/// Stops the program with an error if `predicate`, one element, is not zero.
 class AbortOnCondition : public Program {
  public:
   AbortOnCondition(Tensor predicate, const DebugContext& debugContext = {});  // NOLINT
@@ -207,13 +207,13 @@ class AbortOnCondition : public Program {
       : AbortOnCondition(std::move(predicate), std::string(message), debugContext) {}
 };
 
-/// Says that `t` is the same on all replicas, so that it may decide a branch.
+/// Declares that `t` is the same on all replicas, so that it may decide a branch.
 class AssumeEqualAcrossReplicas : public Program {
  public:
   AssumeEqualAcrossReplicas(Tensor t, const DebugContext& debugContext = {});  // NOLINT
 };
 
-/// Whether the two are handles of one program.
+/// Whether both are handles of the same program.
 bool operator==(const Program& lhs, const Program& rhs);
 inline bool operator!=(const Program& lhs, const Program& rhs) { return !(lhs == rhs); }
 

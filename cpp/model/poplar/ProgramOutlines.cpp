@@ -6,7 +6,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
-// Programs and vertices for people to look at: as indented text, and as graphs of Graphviz.
+// Programs and vertices in readable form: as indented text, and as Graphviz graphs.
 namespace poplar {
 namespace {
 
@@ -14,7 +14,7 @@ using ipujax::engine::NestingLevel;
 using ipujax::engine::ProgramKind;
 using ipujax::engine::ProgramNode;
 
-/// Steps are named as the SDK's programs that they stand for.
+/// Names steps after the SDK programs that they stand for.
 const char* nameOf(const ProgramNode& node) {
   switch (node.kind) {
     case ProgramKind::kSequence:
@@ -59,7 +59,7 @@ void dump(const ProgramNode& node, int& depth, std::ostream& out) {
   for (const auto& child : node.children) dump(*child, depth, out);
 }
 
-/// A text in the quotes of Graphviz.
+/// A quoted string of Graphviz.
 std::string quoted(const std::string& text) {
   std::string label = "\"";
   for (const char c : text) {
@@ -69,8 +69,8 @@ std::string quoted(const std::string& text) {
   return label + "\"";
 }
 
-/// Draws a program's nodes in the order in which they run, each below the one that it is part of;
-/// one that executes compute sets points to them.
+/// Draws a program's nodes in execution order, each below its parent; nodes that execute compute
+/// sets point to them.
 class ProgramDrawing {
  public:
   explicit ProgramDrawing(std::ostream& out) : out_(out) {}

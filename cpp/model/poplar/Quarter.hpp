@@ -4,7 +4,7 @@
 
 namespace poplar {
 
-/// Format and scale of floats of 8 bits: a value is what the bits say times 2^scale.
+/// Format and scale of 8-bit floats: a value is the number in the bits times 2^scale.
 class QuarterMetadata {
  public:
   enum class Format : std::uint8_t { F152, F143 };  ///< bits of sign, exponent and fraction
@@ -12,12 +12,12 @@ class QuarterMetadata {
   QuarterMetadata() = default;
   /// Throws poplar_error for a scale outside [-32, 31].
   QuarterMetadata(Format format, int scale);
-  explicit QuarterMetadata(std::uint8_t binary)  ///< as getBinary gives it
+  explicit QuarterMetadata(std::uint8_t binary)  ///< as getBinary returns it
       : format_(binary & 0x80 ? Format::F143 : Format::F152),
         scale_(static_cast<std::int8_t>((binary & 0x3f) - 2 * (binary & 0x20))) {}
   Format getFormat() const { return format_; }
   std::int8_t getScale() const { return scale_; }
-  /// As tiles hold it: the format in the highest bit, the scale in the lowest six.
+  /// The byte that tiles store: the format in the highest bit, the scale in the lowest six.
   std::uint8_t getBinary() const {
     return static_cast<std::uint8_t>((format_ == Format::F143 ? 0x80 : 0) | (scale_ & 0x3f));
   }

@@ -4,25 +4,24 @@
 
 #include "poplar/HalfFloat.hpp"
 
-/// Floats of 8 bits as codelets see them. Source of the formats: Noune et al., "8-bit numerical
-/// formats for deep neural networks" (arXiv:2206.02915): one NaN (0x80), no infinity, biases 16
-/// and 8.
+/// 8-bit floats in codelets. Source of the formats: Noune et al., "8-bit numerical formats for deep
+/// neural networks" (arXiv:2206.02915): one NaN (0x80), no infinity, biases 16 and 8.
 struct quarter {
   std::uint8_t bits;
 };
 
-/// Format and scale: a value is what the bits say times 2^scale.
+/// Format and scale: a value is the number in the bits times 2^scale.
 struct quarter_metadata {
   enum format : std::uint8_t { f152 = 0, f143 = 1 };
   format fmt;
   signed char scale;
 };
 
-/// As tiles hold it: the format in the highest bit, the scale in the lowest six.
+/// The byte that tiles store: the format in the highest bit, the scale in the lowest six.
 using MetadataType = std::uint8_t;
 
-/// What the byte of a tile says. A template, so that it makes way for a function of this name that
-/// a codelet defines.
+/// Decodes a tile's metadata byte. A template, so that a codelet's own function of this name takes
+/// precedence.
 template <class Metadata, class = decltype(MetadataType(*static_cast<const Metadata*>(nullptr)))>
 quarter_metadata unpackMetadata(const Metadata* packed) {
   const int byte = *packed;
@@ -49,7 +48,7 @@ inline float toFloat(quarter q, quarter_metadata metadata) {
 
 inline half toHalf(quarter q, quarter_metadata metadata) { return half(toFloat(q, metadata)); }
 
-/// To nearest, ties to even; too large values become the largest one, NaN and infinity NaN.
+/// Rounds to nearest even; too large values become the largest one, NaN and infinity become NaN.
 inline quarter toQuarter(float value, quarter_metadata metadata) {
   if (!std::isfinite(value)) return {0x80};
   const int fraction_bits = metadata.fmt == quarter_metadata::f143 ? 3 : 2;
@@ -68,7 +67,7 @@ inline quarter toQuarter(float value, quarter_metadata metadata) {
   return {static_cast<std::uint8_t>(bits | (std::signbit(value) ? 0x80 : 0))};
 }
 
-/// Which format instructions convert to: on the model each conversion names its own.
+/// Sets the format of conversions. No effect on the model: each conversion names its own.
 inline void setQuarterConfig(quarter_metadata) {}
 
 }  // namespace poplar

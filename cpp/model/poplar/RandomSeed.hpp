@@ -4,12 +4,12 @@
 
 namespace poplar {
 
-/// The state of the generators of each worker of each tile, as poprand::setSeed sets it:
-/// UNSIGNED_INT [tiles, workers, 4]. The model draws from that of the first worker of the first
-/// tile; the others differ from it and are kept.
+/// The generator state of each worker of each tile, as poprand::setSeed sets it: UNSIGNED_INT
+/// [tiles, workers, 4]. The model draws from the state of the first worker of the first tile; the
+/// other states differ from it, and are only stored.
 Tensor getHwSeeds(Graph& graph, program::Sequence& prog, const DebugContext& debugContext = {});
-/// Sets that state: getHwSeeds then gives it back, and after seeds of getHwSeeds what was drawn
-/// then is drawn again. Throws poplar_error for another shape or type.
+/// Sets that state; getHwSeeds then returns it. Restoring seeds from getHwSeeds repeats the numbers
+/// drawn after that call. Throws poplar_error for another shape or type.
 void setHwSeeds(Graph& graph, const Tensor& hwSeeds, program::Sequence& prog,
                 const DebugContext& debugContext = {});
 

@@ -1,2 +1,2 @@
 #pragma once
-#include "poplar/DataStream.hpp"  // where RemoteBuffer is
+#include "poplar/DataStream.hpp"  // defines RemoteBuffer

@@ -2,7 +2,7 @@
 
 namespace poplar {
 
-/// Whether each replica reads blocks of its own from a stream, or all read the same.
+/// Whether each replica reads its own blocks from a stream, or all read the same blocks.
 enum class ReplicatedStreamMode { REPLICATE, BROADCAST };
 
 }  // namespace poplar

@@ -6,16 +6,15 @@
 
 namespace poplar {
 
-/// Options that may differ from run to run, instead of those that the engine was made with.
-/// streamCallbacks.multiThreadMode and numWorkerThreads say whether the callbacks of several
-/// replicas are called at one time (Engine). The others (target.syncMethod, target.hostSyncTimeout
-/// and the like) tune how a host waits for an IPU, so they change nothing in the model; their names
-/// are checked all the same.
+/// Options of single runs, which override those of the engine. streamCallbacks.multiThreadMode and
+/// numWorkerThreads decide whether the callbacks of several replicas run at the same time (see
+/// Engine). The others (target.syncMethod, target.hostSyncTimeout and the like) tune how a host
+/// waits for an IPU: they change nothing in the model, but their names are checked.
 class RuntimeOptions {
  public:
   RuntimeOptions() = default;
-  /// Throws invalid_option for an option that no Poplar documents for runs. What the environment
-  /// has in POPLAR_RUNTIME_OPTIONS comes on top.
+  /// Throws invalid_option for an option that no Poplar version documents for runs. Options in the
+  /// environment variable POPLAR_RUNTIME_OPTIONS override these.
   explicit RuntimeOptions(const OptionFlags& options);
   const OptionFlags& flags() const { return options_; }
   friend bool operator==(const RuntimeOptions& a, const RuntimeOptions& b) {

@@ -2,8 +2,8 @@
 
 namespace poplar {
 
-/// How Graph::serialize and serializeTensors write: as text, or as bytes of the model's own that
-/// deserializeTensors reads back (the SDK's are those of Cap'n Proto).
+/// Format of Graph::serialize (JSON or CBOR) and serializeTensors (JSON, or the model's own binary
+/// format, which deserializeTensors reads back). The SDK's binary format is Cap'n Proto.
 enum class SerializationFormat { JSON, Binary, CapnProto = Binary };
 
 }  // namespace poplar

@@ -1,7 +1,7 @@
 #pragma once
 
-// What codelets say of the stack they need: the model's vertices run on the host's stack, which is
-// large enough, and the account has the same stacks for all (docs/guides/memory.md).
+// Stack sizes that codelets declare. The model ignores them: vertices run on the host's stack,
+// which is large enough, and profiles count the same stacks for all (docs/guides/memory.md).
 #define DEF_STACK_USAGE(bytes, function)
 #define DEF_STACK_SIZE_OWN(bytes, function)
 #define DEF_FUNC_CALL_PTRS(function, callees)

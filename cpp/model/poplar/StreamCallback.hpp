@@ -10,7 +10,7 @@
 
 namespace poplar {
 
-/// What fills or takes a block of a stream. The engine calls fetch, then complete, for every block
+/// Fills or receives the blocks of a stream. The engine calls fetch, then complete, for every block
 /// that the program copies; the model never prefetches.
 class StreamCallbackBase {
  public:
@@ -22,13 +22,13 @@ class StreamCallbackBase {
 
 class StreamCallback : public StreamCallbackBase {
  public:
-  /// Fills the block ahead of its use, if the data are there.
+  /// Fills the block ahead of its use if the data is available.
   virtual Result prefetch(void* p) = 0;
   virtual void fetch(void* p) = 0;
 };
 
-/// Of quarters, whose metadata it says. The model's streams carry the quarters alone: a tensor's
-/// metadata are set by the host's writes, and getMetadata is not called.
+/// A callback for quarters that also returns their metadata. The model's streams carry only the
+/// quarters: host writes set a tensor's metadata, and getMetadata is never called.
 class StreamCallbackWithMetadata : public StreamCallback {
  public:
   virtual QuarterMetadata getMetadata() const = 0;
@@ -37,12 +37,12 @@ class StreamCallbackWithMetadata : public StreamCallback {
 /// A callback that may wait in fetch until another thread, or another callback, notifies it.
 class ResumableStreamCallback : public StreamCallback {
  public:
-  /// Lets the callback that waits go on; the next one, where none waits yet.
+  /// Resumes the waiting callback, or the next one to wait if none is waiting.
   void notify();
   bool isAwaiting() const;
 
  protected:
-  /// To be called by the callback itself: ends when notify is called.
+  /// Called by the callback itself; returns after notify is called.
   void wait();
 
  private:
@@ -52,7 +52,7 @@ class ResumableStreamCallback : public StreamCallback {
   bool is_notified_ = false;
 };
 
-/// A callback that knows fetch alone.
+/// A callback that implements only fetch.
 class LegacyStreamCallback : public StreamCallback {
  public:
   Result prefetch(void*) final { return Result::NotAvailable; }
@@ -60,7 +60,7 @@ class LegacyStreamCallback : public StreamCallback {
   void complete() final {}
 };
 
-/// Owns a callback; made of a StreamCallback or of anything that is called with a `void*`.
+/// Owns a callback, made from a StreamCallback or any callable that takes a `void*`.
 class StreamCallbackHandle {
  public:
   template <class Callback, class = std::enable_if_t<std::is_base_of_v<StreamCallback, Callback>>>

@@ -3,7 +3,7 @@
 #include "poplar/internal/Held.hpp"
 #include "poplar/internal/StreamNames.hpp"
 
-// The part of Graph that is about the host: streams, remote buffers, host functions.
+// The part of Graph that handles the host: streams, remote buffers, host functions.
 namespace poplar {
 namespace {
 
@@ -35,7 +35,7 @@ DataStream addStream(GraphImpl& graph, StringRef handle, const Type& type, std::
                      "', whose entries the model copies directly. Copy the buffer itself.");
 }
 
-/// What the host reads and writes of a tensor: all of its parts.
+/// The view that the host reads and writes for a tensor: all of its parts.
 ipujax::engine::ViewPtr hostEndOf(GraphImpl& graph, const Tensor& t) {
   if (!t.valid() || t.graphImpl() != &graph)
     throw poplar_error(std::string("[Graph] needs a tensor of this graph for the host to read or "

@@ -2,7 +2,7 @@
 
 namespace poplar {
 
-/// How far a synchronisation reaches.
+/// Scope of a synchronisation.
 enum class SyncType {
   INTERNAL,  ///< the tiles of each IPU
   EXTERNAL,  ///< the tiles of all IPUs

@@ -20,7 +20,7 @@ using ipujax::engine::System;
 
 namespace {
 
-/// The machine's name where a system of it is named ("IPU-POD16", "Bow-POD64-DA"), else the same.
+/// The machine of a named system ("IPU-POD16", "Bow-POD64-DA"); returns other names unchanged.
 std::string machineIn(const std::string& system) {
   std::string lower = system;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -60,7 +60,7 @@ Target Target::createCPUTarget(bool, unsigned numIPUs) {
   System system{defaultMachine(), numIPUs, TargetType::CPU};
   system.machine.tiles_per_ipu = 1;
   system.machine.worker_contexts = 1;
-  system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // the host's memory is no tile's
+  system.machine.bytes_per_tile = std::uint64_t{1} << 40;  // not limited by a tile's memory
   system.machine.executable_bytes_per_tile = system.machine.bytes_per_tile;
   system.machine.memory_element_bytes = 0;
   return Target(std::move(system));
@@ -231,7 +231,7 @@ unsigned Target::getTileHostExchangeContext(unsigned) const {
 unsigned Target::getTileHostExchangeContextPosition(unsigned) const {
   return refuseHardware("getTileHostExchangeContextPosition", "exchange blocks");
 }
-// Numbers of a Mk2 tile's registers and bits. Source: public tile definitions, CSR_S_FP_ICTL__* and
+// Register numbers and bits of a Mk2 tile. Source: public tile definitions, CSR_S_FP_ICTL__* and
 // CSR_C_DBG_DATA__INDEX.
 unsigned Target::makeFpIctlValue(bool inv, bool div0, bool oflo, bool esr, bool nanoo) const {
   return unsigned{inv} | unsigned{div0} << 1 | unsigned{oflo} << 2 | unsigned{esr} << 19 |

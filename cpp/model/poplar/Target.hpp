@@ -21,31 +21,31 @@ namespace poplar {
 
 using ipujax::engine::Machine;
 
-/// What the graph is compiled for.
+/// The machine that a graph is compiled for.
 class Target {
  public:
   Target();
   explicit Target(ipujax::engine::System system);
-  /// What `serialize` wrote; throws poplar_error for anything else.
+  /// Reads what `serialize` wrote; throws poplar_error for anything else.
   explicit Target(std::istream& in);
-  /// Never moved from: what was given away by std::move is a target all the same.
+  /// Copies in place of moves, so that a target stays valid after std::move.
   Target(const Target&) = default;
   Target& operator=(const Target&) = default;
   void serialize(std::ostream& out) const;
   std::size_t hash() const;
 
-  /// `systemType`: a machine's name or architecture. No option changes a modelled target.
+  /// `systemType` is a machine's name or architecture. `opts` have no effect on a modelled target.
   static Target createIPUTarget(unsigned numIPUs, StringRef systemType,
                                 const OptionFlags& opts = {});
   static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
                                 const OptionFlags& opts = {});
-  /// One IPU of a machine, or with "<machine>:<n>" n of them.
+  /// `system` is a machine, for one IPU, or "<machine>:<n>" for n IPUs.
   static Target createIPUTarget(StringRef system, const OptionFlags& opts = {});
-  /// `numIPUs` IPUs of one tile with one worker. Halves are rounded as on an IPU, accurate or not.
+  /// `numIPUs` IPUs of one tile with one worker. Halves always round as on an IPU.
   static Target createCPUTarget(bool accurateHalf = false, unsigned numIPUs = 1);
 
   TargetType getTargetType() const { return system_->type; }
-  /// For createIPUTarget.
+  /// Options for createIPUTarget; always empty.
   OptionFlags getTargetOptions() const { return {}; }
   StringRef getTargetArchString() const { return machine().arch; }
   StringRef getTargetSystemString() const { return machine().name; }
@@ -66,13 +66,13 @@ class Target {
   unsigned getWeightsPerConvUnit(bool floatActivations) const {
     return floatActivations ? machine().weights_per_unit_fp32 : machine().weights_per_unit_fp16;
   }
-  /// FLOAT, HALF, or QUARTER, of which a unit takes twice as many as of HALF.
+  /// For FLOAT, HALF or QUARTER; a unit holds twice as many weights of QUARTER as of HALF.
   unsigned getWeightsPerConvUnit(const Type& type) const;
   unsigned getNumConvUnits(bool floatActivations, bool floatPartial) const;
   unsigned getNumConvUnits(const Type& activationsType, const Type& partialsType) const {
     return getNumConvUnits(activationsType == FLOAT, partialsType == FLOAT);
   }
-  /// Elements that the convolution units of a tile take in a cycle, and bytes of their weights.
+  /// Input elements (and bytes of weights) that a tile's convolution units load per cycle.
   unsigned getConvUnitInputLoadElemsPerCycle(bool floatActivations) const {
     return getDataPathWidth() / (floatActivations ? 32 : 16);
   }
@@ -82,8 +82,8 @@ class Target {
   unsigned getFp8ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 8; }
   unsigned getFp16ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 16; }
   unsigned getFp32ConvUnitInputLoadElemsPerCycle() const { return getDataPathWidth() / 32; }
-  /// Stages of a convolution unit, by its partials: each takes the inputs of one cycle, so a unit
-  /// holds weights for all of them. Source: PopLibs, convolution planning.
+  /// Pipeline stages of a convolution unit, by its partials: each stage takes the inputs of one
+  /// cycle, so a unit holds weights for all stages. Source: PopLibs, convolution planning.
   unsigned getConvUnitMaxPipelineDepth(const Type& type) const {
     return getWeightsPerConvUnit(type) / getConvUnitInputLoadElemsPerCycle(type);
   }
@@ -101,25 +101,25 @@ class Target {
   unsigned getMaxIPUSyncDelay() const { return machine().sync_cycles; }
   unsigned getGlobalSyncCycles() const { return machine().global_sync_cycles; }
   double getTileClockFrequency() const { return machine().clock_hz; }
-  /// For the library: the machine's figures, and the same machine with other counts.
+  /// For the library: the machine's parameters, and the same machine with other counts.
   const Machine& machine() const { return system_->machine; }
   operator const ipujax::engine::System&() const { return *system_; }  // NOLINT: what plans read
   Target withTiles(unsigned num_ipus, unsigned tiles_per_ipu) const;
   std::size_t getTypeSize(const Type& type) const {
     return type.requiresMetadata() ? 1 : sizeOf(type.element());
   }
-  /// Turns of a hardware loop: its counter has 12 bits.
+  /// Largest iteration count of a hardware loop, whose counter has 12 bits.
   unsigned getRptCountMax() const { return 4095; }
-  /// Where each memory element of a tile begins, the pairs of interleaved memory as one; only 0
-  /// where the target has none.
+  /// Byte offset of each memory element of a tile, with interleaved pairs as one; only 0 if the
+  /// target has no elements.
   std::vector<std::size_t> getMemoryElementOffsets() const;
-  /// The first of these that is interleaved; as many as there are if none is.
+  /// Index of the first interleaved element; the number of elements if none is interleaved.
   std::size_t getInterleavedMemoryElementIndex() const;
   std::size_t getAtomicStoreGranularity() const { return 4; }
 
   std::size_t getTypeAlignment(const Type& type) const { return getTypeSize(type); }
-  /// The largest and the lowest finite value of a type, in a host type that holds it exactly; throw
-  /// poplar_error where T does not.
+  /// Largest and lowest finite value of a type. Throw poplar_error if the host type T cannot hold
+  /// it exactly.
   template <class T>
   T getTypeLimitsMaxAs(const Type& t) const {
     return limitAs<T>(t, true);
@@ -128,23 +128,23 @@ class Target {
   T getTypeLimitsLowestAs(const Type& t) const {
     return limitAs<T>(t, false);
   }
-  /// Whether IPUs reach the host by an IPU-Gateway, as the modelled machines' do.
+  /// Whether IPUs reach the host through an IPU-Gateway, as on the modelled machines.
   bool getGatewayMode() const { return true; }
   unsigned getInstanceSize() const { return getNumIPUs(); }
   unsigned getIpuLinkDomainSize() const { return machine().ipus_per_rack; }
   IpuLinkConfiguration getIpuLinkConfiguration() const { return IpuLinkConfiguration::Default; }
   IpuLinkTopology getIpuLinkTopology() const { return IpuLinkTopology::Mesh; }
-  /// Each link between IPUs with the flows that share it; none for one IPU.
+  /// Bandwidth and flows of each link between IPUs; empty for one IPU.
   std::vector<GlobalExchangeConstraint> getGlobalExchangeConstraints() const;
-  /// A part of it; throws poplar_error where it would be larger than the whole.
+  /// A target with fewer IPUs or tiles; throws poplar_error if it would be larger than this one.
   Target createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const;
-  /// Where a tile's data leave to the host: throw poplar_error, as the model has one way for all.
+  /// How a tile reaches the host. Always throw poplar_error: the model has no exchange blocks.
   unsigned getNumTilesPerXBContext() const;
   unsigned getNumContextsPerXB() const;
   unsigned getTileHostExchangeXB(unsigned tile) const;
   unsigned getTileHostExchangeContext(unsigned tile) const;
   unsigned getTileHostExchangeContextPosition(unsigned tile) const;
-  /// Of registers: throw poplar_error, as the model has none.
+  /// Register numbers and bits of a Mk2 tile.
   unsigned makeFpIctlValue(bool inv, bool div0, bool oflo, bool esr, bool nanoo) const;
   unsigned getFpIctlRegIndex() const;
   unsigned getDbgDataRegIndex() const;
@@ -184,7 +184,7 @@ class Target {
   std::shared_ptr<const ipujax::engine::System> system_;
 };
 
-/// Arrays of floats to the bits of halves, rounded to nearest even, and back; `n` elements.
+/// Converts `n` floating-point values to the bits of halves, rounded to nearest even, and back.
 void copyFloatToDeviceHalf(const Target& target, const float* src, void* dst, std::size_t n);
 void copyDoubleToDeviceHalf(const Target& target, const double* src, void* dst, std::size_t n);
 void copyDeviceHalfToFloat(const Target& target, const void* src, float* dst, std::size_t n);

@@ -29,7 +29,7 @@ class Tensor {
   Tensor() = default;
   /// For the library: a tensor over `view`. Users get tensors from a Graph.
   Tensor(ipujax::engine::GraphImpl* graph, std::shared_ptr<const ipujax::engine::View> view);
-  /// For the library: the same bytes as quarters with their metadata, or as such metadata.
+  /// For the library: reinterprets the bytes as quarters with `metadata`, or as such metadata.
   Tensor asQuarters(const Tensor& metadata) const;
   Tensor asMetadata() const;
 
@@ -49,9 +49,9 @@ class Tensor {
   Tensor slice(ArrayRef<std::size_t> begin, ArrayRef<std::size_t> end) const;
   std::vector<Tensor> slices(ArrayRef<Interval> intervals, unsigned dimension = 0) const;
   std::vector<Tensor> slices(const std::vector<std::vector<Interval>>& intervals,
-                             unsigned dimension = 0) const;  ///< each list joined
+                             unsigned dimension = 0) const;  ///< each list concatenated
   std::vector<Tensor> slices(const ArrayRef<unsigned>& indices, unsigned dimension = 0) const;
-  /// Every element `scale` times along the dimension.
+  /// Repeats every element `scale` times along the dimension.
   Tensor upsample(unsigned scale, unsigned dimension,
                   UpsampleMethod method = UpsampleMethod::REPEAT) const;
   Tensor subSample(unsigned stride, unsigned dimension) const;
@@ -70,27 +70,27 @@ class Tensor {
   Tensor expand(ArrayRef<std::size_t> indices) const;
   Tensor squeeze(ArrayRef<std::size_t> indices) const;
   Tensor squeeze() const;
-  Tensor reinterpret(const Type& type) const;  ///< same size of element only
+  Tensor reinterpret(const Type& type) const;  ///< to a type of the same size
 
   bool isContiguous() const;         ///< one run of one variable, row-major
   bool isParallelWriteable() const;  ///< no element appears twice
   bool containsAliases() const { return !isParallelWriteable(); }
   bool containsConstant() const;
   bool intersectsWith(const Tensor& other) const;  ///< may share an element (conservative)
-  /// The elements as maximal runs of consecutive memory, in the tensor's row-major order.
+  /// Maximal runs of elements in consecutive memory, as intervals of the flattened tensor.
   std::vector<Interval> getContiguousRegions() const;
-  /// The same as parts of variables.
+  /// The same as intervals of variables.
   std::vector<VariableInterval> getVarRegions() const;
 
   std::string shapeToString() const;
   void dump() const;                  ///< writes what operator<< does to stdout
   void dump(std::ostream& os) const;  ///< the same to `os`
-  /// The parts of variables that hold the elements, one line each.
+  /// Writes the intervals of variables that hold the elements, one per line.
   void outputRegions(std::ostream& os) const;
   void dumpRegions() const;  ///< the same to stdout
   std::string getDebugStr() const;
-  std::string getVarStr() const;  ///< the names of its variables, in their order
-  /// QUARTER_METADATA of one element that says what the quarters are; throws tensor_metadata_error
+  std::string getVarStr() const;  ///< names of its variables, in order
+  /// Format and scale of quarters: one element of QUARTER_METADATA. Throws tensor_metadata_error
   /// for a tensor of another type.
   Tensor getMetadata() const;
   bool hasMetadata() const { return metadata_ != nullptr; }
@@ -107,19 +107,19 @@ class Tensor {
   Tensor with(ipujax::engine::View view) const;
   ipujax::engine::GraphImpl* graph_ = nullptr;
   std::shared_ptr<const ipujax::engine::View> view_;
-  std::shared_ptr<const Tensor> metadata_;  ///< of quarters alone
+  std::shared_ptr<const Tensor> metadata_;  ///< only for quarters
   bool is_metadata_ = false;
 };
 
 std::ostream& operator<<(std::ostream& os, const Tensor& tensor);
 
-/// Joins along an existing dimension.
+/// Concatenates along an existing dimension.
 Tensor concat(ArrayRef<Tensor> ts, unsigned dimension = 0);
 Tensor concat(const Tensor& first, const Tensor& second, unsigned dimension = 0);
 inline Tensor concat(std::initializer_list<Tensor> ts, unsigned dimension = 0) {
   return concat(ArrayRef<Tensor>(ts), dimension);
 }
-/// Appends one slice: second has one dimension less.
+/// Appends one slice: `second` has one dimension less than `first`.
 Tensor append(const Tensor& first, const Tensor& second, unsigned dimension);
 Tensor append(const Tensor& first, const Tensor& second);
 

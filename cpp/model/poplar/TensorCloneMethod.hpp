@@ -11,8 +11,8 @@ enum class TensorCloneMethod {
   GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES,
 };
 
-/// How Graph::cloneN repeats a tensor: copy after copy, or the copies of each run of elements of
-/// one tile next to each other, which the model lays out alike: memory is by tile in both.
+/// How Graph::cloneN arranges the clones: one after another, or with the clones of each contiguous
+/// region of a tile next to each other. The model lays out memory by tile in both cases.
 enum class TensorCloneDuplicationMethod {
   DUPLICATE_BY_OUTER_DIMENSION,
   DUPLICATE_BY_TILE_CONTIGUOUS_REGION,

@@ -15,7 +15,7 @@ void append(std::vector<Interval>& intervals, Interval next) {
     intervals.push_back(next);
 }
 
-/// The intervals of `order` by where they begin, as places in `order`.
+/// Inverse of `order`: its intervals sorted by begin, as positions in `order`.
 std::vector<Interval> inverseOf(const std::vector<Interval>& order) {
   std::vector<std::size_t> starts(order.size());
   std::size_t at = 0;
@@ -31,7 +31,7 @@ std::vector<Interval> inverseOf(const std::vector<Interval>& order) {
   return inverse;
 }
 
-/// Where the elements `is` of an order are in the one that `inverse` tells of it.
+/// Maps the intervals `is` of one order to the other, given the inverse of the mapping.
 std::vector<Interval> mapped(const std::vector<Interval>& inverse, ArrayRef<Interval> is) {
   std::vector<Interval> result;
   for (const Interval& interval : is) {

@@ -5,14 +5,14 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "poplar/Tensor.hpp"
 
-/// Which elements of which variables tensors are.
+/// The elements of variables that tensors refer to.
 namespace poplar {
 
 using ipujax::engine::View;
 
 namespace {
 
-/// True where the strides alone show that no two indices meet; false says nothing.
+/// True if the strides alone show that no two indices coincide; false shows nothing.
 bool stridesKeepApart(const View& view) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // |stride|, size
   for (std::size_t i = 0; i < view.shape.size(); ++i) {

@@ -10,7 +10,7 @@
 
 namespace poplar {
 
-/// Throws poplar_error: arithmetic of the model has no quarters.
+/// Throws poplar_error: the model has no arithmetic on quarters.
 [[noreturn]] void refuseQuarter();
 
 /// The element type of a tensor. The named constants below are the only values in use; they are
@@ -20,8 +20,8 @@ class Type {
   constexpr Type() = default;
   constexpr explicit Type(ipujax::engine::ElementType element) : element_(element) {}
 
-  /// Floats of 8 bits, which a tensor of metadata gives format and scale; and these metadata. Both
-  /// are bytes to the engine, and no arithmetic knows them: popops::cast converts.
+  /// 8-bit floats, whose format and scale are in a metadata tensor; and the type of that metadata.
+  /// The engine stores both as bytes, and has no arithmetic for them: popops::cast converts.
   static constexpr Type quarter() { return Type(Bytes::kQuarter); }
   static constexpr Type quarterMetadata() { return Type(Bytes::kMetadata); }
 
@@ -39,12 +39,12 @@ class Type {
   constexpr std::size_t hash() const {
     return 31 * static_cast<std::size_t>(bytes_) + static_cast<std::size_t>(element_);
   }
-  /// For the library: the model's name for it; throws poplar_error for quarters and metadata.
+  /// For the library: the engine's type; throws poplar_error for quarters and metadata.
   constexpr ipujax::engine::ElementType element() const {
     if (!isPlain()) refuseQuarter();
     return element_;
   }
-  /// For the library: as memory holds it.
+  /// For the library: the type stored in memory.
   constexpr ipujax::engine::ElementType storage() const { return element_; }
   constexpr bool isPlain() const { return bytes_ == Bytes::kPlain; }
 
@@ -84,7 +84,7 @@ inline Type FLOAT{ipujax::engine::ElementType::kFloat};
 inline Type QUARTER = Type::quarter();
 inline Type QUARTER_METADATA = Type::quarterMetadata();
 
-/// The Type of a host C++ type; specialised for those a constant can be given in.
+/// The Type of a host C++ type; specialised for the types of constants.
 template <class T>
 struct equivalent_device_type;
 #define IPUJAX_DEVICE_TYPE(host, kind)                              \
@@ -107,7 +107,7 @@ IPUJAX_DEVICE_TYPE(unsigned long long, kUInt64);
 IPUJAX_DEVICE_TYPE(float, kFloat);
 #undef IPUJAX_DEVICE_TYPE
 
-/// How the values of a host C++ type lie in memory; a double is a host type only.
+/// The type of host C++ values in memory; double exists only on the host.
 template <class T>
 constexpr Type hostType() {
   if constexpr (std::is_same_v<T, double>)

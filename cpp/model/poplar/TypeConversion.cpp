@@ -11,7 +11,7 @@
 #include "poplar/MetadataCreation.hpp"
 #include "poplar/exceptions.hpp"
 
-// Quarters have one zero and one NaN, whose bits are those of a negative zero, and no infinity.
+// Quarters have one zero, one NaN, whose bits are those of a negative zero, and no infinity.
 // Source: Noune et al., 8-bit Numerical Formats for Deep Neural Networks, arXiv:2206.02915.
 namespace poplar {
 namespace {
@@ -33,7 +33,7 @@ void needMetadata(const char* where, const Type& type, bool given) {
                      " metadata. Use the other overload.");
 }
 
-/// function(T{}) with the host's type of elements.
+/// Calls function(T{}) with the host's type of the elements.
 template <class F>
 void withStored(const Type& type, const F& function) {
   ipujax::engine::withElement(type.element(), function);
@@ -97,7 +97,7 @@ template <typename T>
 void convertFromDeviceType(const Type& srcType, const void* src, ArrayRef<T> dst) {
   needMetadata("convertFromDeviceType", srcType, false);
   const auto* in = static_cast<const unsigned char*>(src);
-  // The SDK's signature takes what is written as an ArrayRef.
+  // The SDK's signature takes the output as an ArrayRef.
   auto* out = const_cast<T*>(dst.data());  // NOLINT
   if (srcType == HALF) {
     for (std::size_t i = 0; i < dst.size(); ++i) {

@@ -11,12 +11,12 @@ using poplar::ArrayRef;
 
 namespace poplar {
 
-/// Values of the host as a tensor of `dstType` holds them, rounded to nearest even; floats that are
-/// too large become infinite. T is float, double, or an integer type that constants can be given
-/// in. Throw poplar_error for QUARTER without metadata.
+/// Converts host values to the form that a tensor of `dstType` stores, rounded to nearest even;
+/// floats that are too large become infinite. T is float, double, or an integer type of constants.
+/// Throw poplar_error for QUARTER without metadata.
 template <typename T>
 void convertToDeviceType(const Type& dstType, ArrayRef<T> src, void* dst);
-/// The same for QUARTER: what is too large becomes NaN, or the largest value.
+/// The same for QUARTER: too large values become NaN, or otherwise the largest value.
 template <typename T>
 void convertToDeviceType(const Type& dstType, const QuarterMetadata& metadata, ArrayRef<T> src,
                          void* dst, bool notANumberOnOverflow = true);
@@ -33,7 +33,7 @@ void convertToDeviceType(const Type& dstType, const QuarterMetadata& metadata,
   convertToDeviceType(dstType, metadata, ArrayRef<T>(src), dst, notANumberOnOverflow);
 }
 
-/// The reverse, for as many elements as `dst` has.
+/// The reverse, for all elements of `dst`.
 template <typename T>
 void convertFromDeviceType(const Type& srcType, const void* src, ArrayRef<T> dst);
 template <typename T>

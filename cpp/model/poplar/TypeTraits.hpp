@@ -7,9 +7,9 @@
 
 namespace poplar {
 
-/// What the host has to know of the values that a pointer points to.
+/// Describes the host values that a pointer points to.
 struct TypeTraits {
-  Type type;  ///< that the host's values have
+  Type type;  ///< of the host values
   std::size_t size = 0;
   std::size_t align = 0;
   bool isIntegral = false;
@@ -31,13 +31,13 @@ struct TypeTraits {
   }
 
   bool isSimpleType() const { return isIntegral || isFloat; }
-  /// Host types are never quarters: these are made by convertToDeviceType.
+  /// Host types are never quarters; convertToDeviceType makes those.
   template <class T>
   static constexpr bool requiresMetadata() {
     return false;
   }
 
-  /// For the library: a copy of values of the host.
+  /// For the library: a copy of host values.
   struct Values {
     Type type;
     std::size_t count = 0;

@@ -4,9 +4,9 @@
 namespace poplar {
 namespace layout {
 
-/// How a vector field lies in a vertex's state.
+/// Layout of a vector field in a vertex's state.
 enum class Vector { NotAVector, Span, ShortSpan, OnePtr, ScaledPtr32, ScaledPtr64, ScaledPtr128 };
-/// How a list of vectors does.
+/// Layout of a list of vectors.
 enum class VectorList {
   NotAVector,
   OnePtr,

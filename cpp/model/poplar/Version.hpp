@@ -5,7 +5,7 @@ namespace poplar {
 
 /// The version of this library: "ipujax 0.1.0".
 std::string versionString();
-/// The same for a program that compares builds.
+/// The same, for programs that compare builds.
 std::string packageHash();
 
 }  // namespace poplar

@@ -12,9 +12,9 @@
 #include "poplar/Loops.hpp"
 #endif
 
-/// What a codelet includes: the bases of vertices and the types of their fields, as the host's
-/// compiler sees them. A codelet's fields are pointers into the tensors connected to them; the
-/// model fills them in before each compute(). `half` is stored as IEEE half and computed in float.
+/// Included by codelets: base classes of vertices and the types of their fields, for the host's
+/// compiler. A codelet's fields are pointers into the tensors connected to them; the model fills
+/// them in before each compute(). `half` is stored as IEEE half and computed in float.
 namespace poplar {
 
 enum class VectorLayout {
@@ -26,7 +26,7 @@ enum class VectorLayout {
   SCALED_PTR64,
   SCALED_PTR128,
   COMPACT_PTR,
-  TWO_PTR = SPAN  // the name that early SDKs had
+  TWO_PTR = SPAN  // the name in early SDKs
 };
 enum class VectorListLayout { NOT_VECTOR_LIST, DELTAN, DELTANELEMENTS, COMPACT_DELTAN };
 
@@ -41,13 +41,13 @@ class MultiVertex {
 
 /// Run by a tile's supervisor.
 class SupervisorVertex {};
-/// Exchanges data with what is outside the IPU: runs as a supervisor's on the model.
+/// Exchanges data with the outside of the IPU; the model runs it as a supervisor vertex.
 class ExternalExchangeVertex : public SupervisorVertex {};
-/// By a condition, such as whether there is assembly for it: never on the model.
+/// A supervisor vertex if a condition holds, such as having assembly; never on the model.
 template <bool>
 class SupervisorVertexIf : public Vertex {};
 
-/// A value that only simulators had.
+/// A field that only simulators used.
 template <class T>
 class SimOnlyField {
  public:
@@ -58,22 +58,21 @@ class SimOnlyField {
   T value_;
 };
 
-/// Format and scale of quarters, packed: F143 and scale 0, where no tensor says others.
+/// Packed format and scale of quarters without a metadata tensor: F143, scale 0.
 inline const std::uint8_t* quarterMetadata() {
   static const std::uint8_t packed = 0x80;
   return &packed;
 }
 
-/// The number of elements as an IPU has it, of 32 bits: compilers count the turns of a loop from an
-/// `unsigned` to it, and so make vector code. Hosts' size_t says what those of their codelets
-/// expect.
+/// Number of elements in 32 bits, as on an IPU, so that compilers can count a loop with an
+/// `unsigned` and vectorise it. Converts to the host's size_t, which codelets for hosts expect.
 struct VectorSize {
   alignas(std::size_t) std::uint32_t elements;
   operator std::size_t() const { return elements; }  // NOLINT: reads like a number
   const std::uint8_t* metadata() const { return quarterMetadata(); }
 };
 
-/// Of a vector of quarters, with the metadata of the tensor that it is connected to.
+/// Size of a vector of quarters, with the metadata of its tensor.
 struct QuarterVectorSize : VectorSize {
   const std::uint8_t* packed;
   const std::uint8_t* metadata() const { return packed ? packed : quarterMetadata(); }
@@ -103,8 +102,8 @@ class Vector {
   SizeOf<T> size_;
 };
 
-/// Elements of an input, which are only read. The model compiles codelets with
-/// IPUJAX_CONST_INPUTS, and without it those that cast pointers to them, as some for IPUs do.
+/// Read-only elements of an input. The model compiles codelets with IPUJAX_CONST_INPUTS, except
+/// those that cast pointers to these elements, as some IPU codelets do.
 #ifdef IPUJAX_CONST_INPUTS
 template <class T>
 using OnlyRead = const T;
@@ -118,7 +117,7 @@ template <class T>
 class Span {
  public:
   template <class I, class = std::enable_if_t<std::is_arithmetic_v<I>>>
-  T& operator[](I i) const {  // codelets index by what std::floor gives, too
+  T& operator[](I i) const {  // codelets also index by std::floor
     return data_[static_cast<std::ptrdiff_t>(i)];
   }
   operator T*() const { return data_; }  // NOLINT: where a function takes a pointer
@@ -139,8 +138,8 @@ template <class T, VectorListLayout L = VectorListLayout::DELTAN, unsigned MinAl
           bool Interleaved = false>
 class VectorList;
 
-/// Edges. Input is read, Output written, InOut both. What is assigned to an edge is written to its
-/// target: edges stay where the graph connects them.
+/// Edges: Input is read, Output is written, InOut is both. Assigning to an edge writes its target;
+/// the edge stays connected.
 template <class T>
 class Input {
  public:
@@ -157,7 +156,7 @@ class Output {
  public:
   Output() = default;
   Output(const Output&) = default;
-  Output& operator=(const Output& other) {  // NOLINT: to itself is a copy of one value
+  Output& operator=(const Output& other) {  // NOLINT: self-assignment copies one value
     *data_ = *other.data_;
     return *this;
   }
@@ -189,8 +188,8 @@ void assignRow(const Span<From>& from, const Span<To>& to) {
   for (std::size_t i = 0; i < to.size(); ++i) to.data()[i] = from.data()[i];
 }
 
-/// The target of an edge, which functions of codelets also take as the vector that it is of: the
-/// two have the same members.
+/// The target of an edge. Codelet functions may also take it as a Vector, which has the same
+/// members.
 template <class T, VectorLayout L, unsigned A, bool I>
 class VectorEdge : public Span<T> {
  public:
@@ -210,7 +209,7 @@ class VectorEdge<const T, L, A, I> : public Span<const T> {
   operator const Vector<T, L, A, I>&() const { return **this; }  // NOLINT
 };
 
-/// An edge that is written: so are its elements by what is assigned to it.
+/// A written edge; assigning to it writes its elements.
 template <class T, VectorLayout L, unsigned A, bool I>
 class WrittenVectorEdge : public VectorEdge<T, L, A, I> {
  public:

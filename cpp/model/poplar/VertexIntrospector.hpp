@@ -15,8 +15,7 @@ struct VertexRecord;
 
 namespace poplar {
 
-/// A field of a vertex as an estimator sees it: sizes, and values where they are known when the
-/// graph is compiled.
+/// A vertex field as an estimator sees it: sizes, and values if known when the graph is compiled.
 class FieldData {
  public:
   class SizeT {
@@ -31,15 +30,15 @@ class FieldData {
   const std::string& name() const { return name_; }
   unsigned rank() const { return rank_; }  ///< 0: a scalar; 1: a vector; 2: a list of vectors
   std::size_t size() const { return rank_ == 2 ? sizes_.size() : sizes_[0]; }
-  /// Of one vector of a list; throws poplar_error for other fields.
+  /// Size of one vector of a list; throws poplar_error for other fields.
   std::size_t getSizeAtIndex(std::size_t i) const;
   SizeT operator[](std::size_t i) const { return SizeT(getSizeAtIndex(i)); }
-  /// The model's vectors are pointer and size; what the codelet asks for counts in its state alone.
+  /// The model's vectors are a pointer and a size; the codelet's layout only counts in its state.
   layout::Vector getProfilerVectorLayout(std::size_t /*nestingLevel*/) const {
     return rank_ == 0 ? layout::Vector::NotAVector : layout::Vector::Span;
   }
   layout::VectorList getProfilerVectorListLayout() const { return layout::VectorList::NotAVector; }
-  /// Throw poplar_error where the value is not known before the program runs.
+  /// Throw poplar_error if the value is not known before the program runs.
   template <typename T>
   T getInitialValue(const Target&) const {
     return static_cast<T>(valueAt(0));
@@ -63,7 +62,7 @@ class FieldData {
 /// A vertex as an estimator of its cycles sees it.
 class VertexIntrospector {
  public:
-  /// Throws poplar_error for a field that has neither an edge nor a value.
+  /// Throws poplar_error for a field without an edge, a size or a value.
   FieldData getFieldInfo(const std::string& name) const;
 
   /// For the library.

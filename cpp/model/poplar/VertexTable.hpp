@@ -8,10 +8,10 @@
 #include "poplar/Vertex.hpp"
 #include "poplar/codelets/ends.h"
 
-/// Turns codelet classes into the tables of VertexAbi.hpp. Included before a codelet's source, so
-/// that no macro of it changes what is here; the model appends a row for each class that it found.
-/// What it appends, and what the macros here expand to, has no names but those that begin with
-/// "ipujax", for the same reason.
+/// Turns codelet classes into the tables of VertexAbi.hpp. It comes before a codelet's source, so
+/// that the source's macros cannot change it; the model appends a row for each class that it found.
+/// For the same reason, the appended code and the macros here use only names that begin with
+/// "ipujax".
 namespace ipujax_codelet {
 
 using poplar::InOut;
@@ -84,7 +84,7 @@ constexpr std::uint32_t has_metadata = std::is_same_v<Element, quarter> &&
                                        (kKind == kIpujaxVectorEdge ||
                                         kKind == kIpujaxListOfVectors);
 
-/// The entry of a member; without a name where it is none that a graph can set, such as an array.
+/// The entry of a member; without a name if a graph cannot set the member, such as an array.
 template <class Member, class V, class Base, class F>
 constexpr IpujaxField entry(F Base::*) {
   using D = Describe<std::remove_cv_t<F>>;
@@ -103,8 +103,8 @@ constexpr IpujaxField entry(Other*) {  // a static member
   return {};
 }
 
-/// A name of members. `IpujaxOf` is their address in a class, which specialisations of a template
-/// may lack.
+/// A member's name. `IpujaxOf` is its pointer type in a class; specialisations of a template may
+/// lack it.
 #define IPUJAX_MEMBER(member)                           \
   struct IpujaxMember_##member {                        \
     static constexpr const char* ipujax_name = #member; \
@@ -142,13 +142,13 @@ constexpr Fields<sizeof...(Members)> fieldsOf() {
 template <class V, class... Members>
 inline constexpr Fields<sizeof...(Members)> kFields = fieldsOf<V, Members...>();
 
-/// `kConstructs`: whether a constructor without arguments is defined, if one is declared.
+/// `kConstructs`: whether the default constructor is defined, if it is declared.
 template <class V, bool kConstructs>
 void construct(void* place) {
   if constexpr (kConstructs && std::is_default_constructible_v<V>) new (place) V;
 }
 
-/// What compute() of a vertex is called with: a worker's number for a MultiVertex.
+/// Whether compute() takes no arguments, or a worker's number as in a MultiVertex.
 template <class V, class = void>
 struct Takes {
   static constexpr bool nothing = false;
@@ -188,8 +188,8 @@ int computeOn(V& vertex, unsigned worker) {
   }
 }
 
-/// Whether compute() may run on a copy of the vertex: not where it asks for its address, or workers
-/// may look at what others wrote to its fields.
+/// Whether compute() may run on a copy of the vertex: not if it uses the vertex's address, or if
+/// workers may read fields that others wrote.
 template <class V>
 #if defined(IPUJAX_USES_VERTEX_BASE) || defined(IPUJAX_WORKERS_WAIT)
 constexpr bool computes_on_copy = false;
@@ -197,9 +197,9 @@ constexpr bool computes_on_copy = false;
 constexpr bool computes_on_copy = std::is_trivially_copyable_v<V> && sizeof(V) <= 512;
 #endif
 
-/// On a copy, since a compiler that sees that no one else has the object keeps its fields in
-/// registers, and makes vector code of loops over edges. What it wrote to its fields goes back, for
-/// the next worker and the next run.
+/// Runs on a copy: a compiler that knows that nothing else has the object keeps its fields in
+/// registers and vectorises loops over edges. Written fields are copied back for the next worker
+/// and run.
 template <class V>
 int compute(void* place, unsigned worker) {
   V& shared = *static_cast<V*>(place);
@@ -214,7 +214,7 @@ int compute(void* place, unsigned worker) {
   }
 }
 
-/// A codelet's own estimate, as codelets of the first SDKs have it.
+/// The codelet's own cycle estimate, as in the first SDKs.
 template <class V, class = void>
 struct Estimate {
   static constexpr std::uint64_t (*function)(const void*) = nullptr;
@@ -226,7 +226,7 @@ struct Estimate<V, std::void_t<decltype(std::declval<const V&>().getCycleEstimat
   }
 };
 
-/// The table's row: constant, since code that fills a long table takes compilers minutes.
+/// A row of the table; constexpr, since code that fills a long table takes minutes to compile.
 template <class V, bool kConstructs, class... Members>
 constexpr IpujaxCodelet ipujax_row(const char* name) {
   return {name,

@@ -12,7 +12,7 @@
 #include "engine/graph/ProgramNode.hpp"
 #include "poplar/Graph.hpp"
 
-// The part of Graph that is about codelets and vertices.
+// The part of Graph that handles codelets and vertices.
 namespace poplar {
 namespace {
 
@@ -47,8 +47,8 @@ void needOwn(const GraphImpl& impl, const Tensor& tensor) {
         (tensor.valid() ? "one of another" : "an empty Tensor") + ". Make it with this graph.");
 }
 
-/// How halves of vertices added now round; only stochastic rounding asks for another half than the
-/// compiler's, and those without halves for none.
+/// Half mode of vertices added now. Only stochastic rounding needs another half than the
+/// compiler's; codelets without halves need none.
 unsigned halfModeOf(const GraphImpl& impl, const std::string& text) {
   using Overflow = ipujax::engine::HalfBehaviour::Overflow;
   if (!impl.half.stochastic || text.find("half") == std::string::npos) return 0;
@@ -66,7 +66,7 @@ double valueAt(const TypeTraits::Values& values, std::size_t i) {
   });
 }
 
-/// Sets the file that has a vertex's type: one of those that were added, or its library's.
+/// Sets the file that defines a vertex's type: one that was added, or the library's.
 bool findFile(VertexStore& store, VertexRecord& vertex) {
   if (store.findClass(vertex.type, vertex.file)) return true;
   if (store.addForIpu(vertex.type)) return store.findClass(vertex.type, vertex.file) != nullptr;
@@ -76,7 +76,7 @@ bool findFile(VertexStore& store, VertexRecord& vertex) {
   return store.findClass(vertex.type, vertex.file) != nullptr;
 }
 
-/// The vertex of a field that it has.
+/// The vertex of a field; throws graph_connection_error if its type has no such field.
 VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
   VertexRecord& vertex = recordOf(impl, field.vertex);
   std::size_t file = 0;
@@ -87,8 +87,8 @@ VertexRecord& recordOf(GraphImpl& impl, const FieldRef& field) {
                                "'. Use one of these names.");
 }
 
-/// A vector takes one dimension, a list of vectors two. Where a type would have to be compiled for
-/// it, the engine checks this, except for the shapes that hardly any field takes.
+/// A vector takes one dimension, a list of vectors two. Compiles the type for this check only if a
+/// tensor has several dimensions, which is rare; otherwise the engine checks later.
 void checkRank(VertexStore& store, const VertexRecord& vertex, const std::string& name,
                const Connection& edge) {
   const auto is_matrix = [](const auto& view) { return view->shape.size() > 1; };
@@ -182,7 +182,7 @@ void Graph::connect(FieldRef field, ArrayRef<Tensor> tensors) {
 
 void Graph::connectConstants(FieldRef field, const TypeTraits::Values& values) {
   VertexRecord& vertex = recordOf(impl(), field);
-  // A tensor of one element for a single value, which scalars and vectors take.
+  // A single value becomes a tensor of one element, which both scalars and vectors take.
   const Tensor t = addConstantFrom(values.type, values.bytes.data(), values.count, values.type,
                                    {values.count}, {"<const>"});
   if (vertex.tile) getTopLevelGraph().setTileMapping(t, *vertex.tile);

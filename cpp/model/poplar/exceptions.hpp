@@ -6,8 +6,7 @@
 
 namespace poplar {
 
-// The SDK's errors that nothing here throws: programs that catch them compile. The engine declares
-// those that it throws.
+// Other errors of the SDK. Few are thrown here; programs that catch the others compile.
 struct parse_error : poplar_error {
   using poplar_error::poplar_error;
 };
@@ -73,7 +72,7 @@ struct unknown_field : poplar_error {
 struct system_runtime_error : runtime_error {
   using runtime_error::runtime_error;
 };
-/// What makes a device work again after an error.
+/// The action that recovers a device after an error.
 enum class RecoveryAction { IPU_RESET, LINK_RESET, PARTITION_RESET, FULL_RESET };
 inline std::string toString(RecoveryAction action) {
   switch (action) {

@@ -37,8 +37,8 @@ std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getCholeskyMatMulPrePl
   if (blockSize == 0) blockSize = kBlockSize;
   const std::size_t groups =
       std::accumulate(shape.begin(), shape.end() - 2, std::size_t{1}, std::multiplies<>());
-  // Source: PopLibs, Cholesky.cpp. Below the first block of columns its inverse is applied; then
-  // the rest is updated by the product of what comes out with itself.
+  // Source: PopLibs, Cholesky.cpp. Each step applies the first block's inverse to the rows below
+  // it, then updates the rest by the product of the result with itself.
   std::set<MatMulParams> products;
   for (std::size_t n = shape.back(); n > blockSize; n -= blockSize) {
     const std::size_t rest = n - blockSize;

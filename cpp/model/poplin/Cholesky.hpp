@@ -10,14 +10,14 @@
 
 namespace poplin {
 
-/// The products of PopLibs' factorization by blocks, for plans that are made before and counted in
-/// a cache. The model's own goes column by column and has none.
+/// The products of PopLibs' blocked factorization, to plan in advance and count in a cache. The
+/// model factorizes column by column, without products.
 std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getCholeskyMatMulPrePlanParameters(
     const poplar::Type& type, const std::vector<std::size_t>& shape, bool lower,
     std::size_t blockSize, poplar::OptionFlags options);
 
 /// A tensor [..., N, N] for cholesky, spread over all tiles. Block sizes and options have no effect
-/// here nor below.
+/// here or below.
 poplar::Tensor createCholeskyInput(poplar::Graph& graph, const poplar::Type& type,
                                    const std::vector<std::size_t>& shape, bool lower,
                                    std::size_t blockSize, const poplar::DebugContext& debugContext,
@@ -25,8 +25,8 @@ poplar::Tensor createCholeskyInput(poplar::Graph& graph, const poplar::Type& typ
                                    PlanningCache* cache = nullptr);
 
 /// The triangle L with L L^T = A, or U with U^T U = A, of each symmetric positive definite matrix
-/// [..., N, N]; the other triangle is zero. One triangle of A is read. N dependent steps, each an
-/// update by one column. A matrix that is not positive definite gives NaN.
+/// [..., N, N]; the other triangle is zero. One triangle of A is read. Runs N dependent steps, each
+/// an update by one column. A matrix that is not positive definite gives NaN.
 poplar::Tensor cholesky(poplar::Graph& graph, const poplar::Tensor& a, bool lower,
                         std::size_t blockSize, poplar::program::Sequence& prog,
                         const poplar::DebugContext& debugContext = {},

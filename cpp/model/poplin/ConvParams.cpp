@@ -201,7 +201,7 @@ ConvParams ConvParams::canonicalize() const {
 
 namespace {
 
-/// Of the text of its numbers: params that are equal have the same one.
+/// Hashes the text of the numbers, so that equal params have equal hashes.
 template <class... Lists>
 std::size_t hashOf(const Lists&... lists) {
   std::ostringstream text;

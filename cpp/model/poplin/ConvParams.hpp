@@ -9,7 +9,7 @@
 
 namespace poplin {
 
-/// The shape of a convolution and what is done to its input, its kernel and its output. Per spatial
+/// The shape of a convolution and the transforms of its input, kernel and output. Per spatial
 /// dimension: the input and the kernel are truncated, dilated, padded, then flipped; the kernel
 /// slides over the input; the output is truncated, strided, then padded.
 struct ConvParams {
@@ -114,10 +114,10 @@ struct ConvParams {
   std::size_t getOutputSize(std::size_t dim) const;
   std::vector<std::size_t> getOutputFieldShape() const;
 
-  /// Throws poplibs_error where the parts do not agree.
+  /// Throws poplibs_error if the fields are inconsistent.
   void validate() const;
-  /// The same convolution without what changes nothing: flips and dilations of at most one element,
-  /// strides over at most one result.
+  /// The same convolution without transforms that change nothing: flips and dilations of at most
+  /// one element, strides over at most one result.
   ConvParams canonicalize() const;
 
  private:
@@ -135,8 +135,8 @@ struct ConvParams {
 
 std::ostream& operator<<(std::ostream& os, const ConvParams& params);
 /// Reads all of a stream, a JSON object of the fields by their names, transforms as objects, types
-/// as "half" or "float" (dataType: both). Fields that are not there keep their values; transforms
-/// begin anew. Throws poplibs_error for other text, and as validate does; then nothing changes.
+/// as "half" or "float" (dataType: both). Missing fields keep their values, but transforms are
+/// reset first. Throws poplibs_error for other text, and as validate does; then nothing changes.
 std::istream& operator>>(std::istream& is, ConvParams& params);
 
 std::size_t hash_value(const ConvParams::InputTransform& it);

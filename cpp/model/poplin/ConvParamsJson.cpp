@@ -34,7 +34,7 @@ Texts textsOf(const std::string& name, const Json& json) {
   return texts;
 }
 
-/// Values by name, those of an object in the object as "inputTransform.flip".
+/// Values by name; those of nested objects have names such as "inputTransform.flip".
 std::map<std::string, Texts> valuesOf(const std::string& text) {
   std::map<std::string, Texts> values;
   const auto add = [&](const std::string& name, const Json& value) {
@@ -74,7 +74,7 @@ poplar::Type typeOf(const std::string& name, const std::string& text) {
   refuse("half or float as " + name, text);
 }
 
-/// Gives the fields that are there their values, and knows which names were asked for.
+/// Sets the fields that have values, and tracks which names were read.
 class Fields {
  public:
   explicit Fields(std::map<std::string, Texts> values) : values_(std::move(values)) {}

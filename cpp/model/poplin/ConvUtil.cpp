@@ -19,12 +19,12 @@ unsigned upperGap(const ConvParams& p, std::size_t d) {
   return static_cast<unsigned>(full > covered ? full - covered : 0);
 }
 
-/// What an operand's gradient needs done to it: the operand's own transform, taken back.
+/// The transform of an operand's gradient: the inverse of the operand's own.
 ConvParams::OutputTransform inverse(const ConvParams::InputTransform& t) {
   return {t.paddingLower, t.paddingUpper, t.dilation, t.truncationLower, t.truncationUpper};
 }
 
-/// The output's gradient, as it takes part: it covers the whole untransformed output.
+/// The transform that makes the output's gradient cover the whole untransformed output.
 ConvParams::InputTransform inverseOfOutput(const ConvParams& p) {
   const auto& o = p.outputTransform;
   std::vector<unsigned> above;
@@ -133,8 +133,8 @@ namespace {
 
 IndexRange one(unsigned i) { return {i, i + 1}; }
 
-/// The range of what `pick` gives of (output, kernel element, input element), for all that meet and
-/// whose input element is in `in`.
+/// The range of pick(output, kernel element, input element), over all that meet and whose input
+/// element is in `in`.
 template <class Pick>
 IndexRange rangeOf(unsigned dim, IndexRange out, IndexRange kernel, IndexRange in,
                    const ConvParams& p, const Pick& pick) {

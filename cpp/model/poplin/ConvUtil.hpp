@@ -10,23 +10,23 @@ namespace poplin {
 /// the output [N, G*Co, ...] and the forward weights, transposed and flipped.
 ConvParams getGradientParams(const ConvParams& params);
 
-/// The convolution that gives the gradient with respect to `params`' weights: input channels
-/// change places with the batch, and the gradient of the output is the kernel.
+/// The convolution that gives the gradient with respect to `params`' weights: input channels are
+/// swapped with the batch, and the gradient of the output is the kernel.
 ConvParams getWeightUpdateParams(const ConvParams& params);
 
 unsigned getDilatedSize(unsigned size, unsigned dilation);
 
-/// The input element that takes part in output `out` by kernel element `kernel` of dimension `dim`,
-/// or ~0U where that is padding or an inserted zero.
+/// The input element that kernel element `kernel` multiplies for output `out` in dimension `dim`,
+/// or ~0U if that is padding or an inserted zero.
 unsigned getInputIndex(unsigned dim, unsigned out, unsigned kernel, const ConvParams& params);
-/// The kernel element by which input element `in` takes part in output `out`, or ~0U.
+/// The kernel element that multiplies input element `in` for output `out`, or ~0U.
 unsigned getKernelIndex(unsigned dim, unsigned out, unsigned in, const ConvParams& params);
 
-// Ranges [first, second) of one dimension. The smallest one that has all that is asked for, or
-// {0, 0} where there is nothing.
+// Ranges [first, second) of one dimension: the smallest that holds all matching elements, or {0, 0}
+// if there are none.
 using IndexRange = std::pair<unsigned, unsigned>;
 
-/// The outputs of `out` in which these kernel or input elements take part.
+/// The outputs of `out` to which these kernel or input elements contribute.
 IndexRange getOutputRangeForKernelIndex(unsigned dim, IndexRange out, unsigned kernel,
                                         const ConvParams& params);
 IndexRange getOutputRangeForInputIndex(unsigned dim, IndexRange out, unsigned in,
@@ -35,8 +35,8 @@ IndexRange getOutputRangeForKernelRange(unsigned dim, IndexRange out, IndexRange
                                         const ConvParams& params);
 IndexRange getOutputRangeForInputRange(unsigned dim, IndexRange out, IndexRange in,
                                        const ConvParams& params);
-/// The input elements that take part in these outputs by these kernel elements; without a kernel by
-/// all of it.
+/// The input elements that contribute to these outputs through these kernel elements, or through
+/// the whole kernel if none are given.
 IndexRange getInputRange(unsigned dim, IndexRange out, unsigned kernel, const ConvParams& params);
 IndexRange getInputRange(unsigned dim, IndexRange out, IndexRange kernel, const ConvParams& params);
 inline IndexRange getInputRange(unsigned dim, unsigned out, IndexRange kernel,
@@ -50,7 +50,7 @@ inline IndexRange getInputRange(unsigned dim, IndexRange out, const ConvParams& 
 inline IndexRange getInputRange(unsigned dim, unsigned out, const ConvParams& params) {
   return getInputRange(dim, IndexRange(out, out + 1), params);
 }
-/// The kernel elements by which these input elements take part in these outputs.
+/// The kernel elements through which these input elements contribute to these outputs.
 IndexRange getKernelRange(unsigned dim, IndexRange out, unsigned in, const ConvParams& params);
 IndexRange getKernelRange(unsigned dim, IndexRange out, IndexRange in, const ConvParams& params);
 

@@ -14,17 +14,17 @@
 
 namespace poplin {
 
-/// A convolution to be planned; without options (nullptr) the defaults hold.
+/// A convolution to plan; options of nullptr are the defaults.
 using ConvPlanParams =
     std::tuple<const poplar::Target*, const ConvParams, const poplar::OptionFlags*>;
 
-/// Cycles of a pass at the full rate of all AMP units, nothing else.
+/// Cycles of a pass's products alone, at the full rate of all AMP units.
 double getFwdPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params);
 double getBwdPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params);
 double getWuPerfectCycleCount(const poplar::Graph& graph, const ConvParams& params);
 
 /// Weights [G, Co, Ci, kernel...] and input [N, G*Ci, field...] of a convolution: row-major
-/// variables, mapped as its plan wants its operands.
+/// variables, mapped as its plan expects its operands.
 poplar::Tensor createWeights(poplar::Graph& graph, const ConvParams& params,
                              const poplar::DebugContext& debugContext = {},
                              const poplar::OptionFlags& options = {},
@@ -108,7 +108,7 @@ void addBias(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tenso
              poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
              const poplar::OptionFlags& options = {});
 
-/// The weights of the backward pass of a convolution that is a product, [G, Ci, Co, 1...].
+/// The weights of the backward pass of a convolution that is a matrix product, [G, Ci, Co, 1...].
 poplar::Tensor fullyConnectedWeightTranspose(poplar::Graph& graph, poplar::Tensor weights,
                                              const ConvParams& params,
                                              poplar::program::Sequence& prog,
@@ -124,9 +124,9 @@ void preplanConvolutions(poplar::Graph& graph, const std::set<ConvPlanParams>& c
 /// Throws invalid_option for options that convolutions do not have.
 void convolutionValidateOptions(const poplar::OptionFlags& options);
 
-/// What the plan of a convolution is counted to take.
+/// The estimated costs of a convolution's plan.
 struct PlanCosts {
-  /// Stands for what the plan does not tell apart.
+  /// Stands for costs that the plan does not separate.
   static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
   std::size_t cycles = 0;
   std::size_t memory = 0;  ///< bytes of temporaries on the fullest tile
@@ -137,11 +137,11 @@ PlanCosts reportPlanEstimatedCosts(const poplar::Graph& graph, const ConvParams&
 
 namespace internal {
 
-/// The same by stages. The plans of the model tell compute (with what is added up afterwards),
-/// exchange (with syncs) and the bytes of rearranged operands apart.
+/// The same by stages. The model's plans separate compute (with later additions), exchange (with
+/// syncs) and the bytes of rearranged operands.
 struct DetailedPlanCosts {
   std::size_t parallelSplit = 1;  ///< tiles that compute
-  std::size_t serialSplit = 1;    ///< slices one after another
+  std::size_t serialSplit = 1;    ///< slices processed one after another
   PlanCosts broadcast, rearrangement, dynamicSlice, transform, exchange, tileLevelTransform,
       inputsCast, compute, reduction, dynamicUpdate, addInPlace, outputCast, total;
 

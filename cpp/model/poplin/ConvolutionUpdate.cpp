@@ -5,7 +5,7 @@
 #include "poputil/TileMapping.hpp"
 #include "poputil/exceptions.hpp"
 
-/// What stands beside convolutions: biases, and updates of weights and biases.
+/// Biases of convolutions, and updates of weights and biases.
 namespace poplin {
 namespace {
 

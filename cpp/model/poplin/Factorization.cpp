@@ -30,7 +30,7 @@ std::pair<Tensor, Tensor> reflection(Graph& graph, const Tensor& a, const Tensor
                                 {column, row, step}, body, context);
   const auto squares =
       popops::reduce(graph, rest, {0}, popops::Operation::SQUARE_ADD, body, context).expand({0});
-  // v = x + sign(x0) |x| e0, so that nothing is subtracted from its like.
+  // v = x + sign(x0) |x| e0, so that no nearly equal numbers are subtracted.
   const expr::Select sign(one, expr::Neg(one), expr::_4 >= zero);
   const auto v = popops::map(
       graph, expr::Select(expr::_1 + sign * expr::Sqrt(expr::_5), expr::_1, expr::_2 == expr::_3),
@@ -94,7 +94,7 @@ std::pair<Tensor, Tensor> LUFactorization(Graph& graph, Tensor& input, Sequence&
             popops::map(graph, expr::Select(expr::Const(1.0f), expr::_1, expr::_2 == expr::_3),
                         {below, row, step}, body, context);
         popops::dynamicUpdate(graph, lower, diagonal, step, {1}, {1}, body, context);
-        // What rounding leaves below the diagonal is zero.
+        // Zero the rounding errors below the diagonal.
         const auto kept =
             popops::map(graph, expr::Select(expr::_1, expr::Const(0.0f), expr::_2 <= expr::_3),
                         {column, row, step}, body, context);

@@ -8,7 +8,7 @@
 namespace poplin {
 namespace fc {
 
-/// A layer [G, batch, input] x [G, input, output], its groups apart from each other.
+/// A layer [G, batch, input] x [G, input, output] with independent groups.
 struct FullyConnectedParams {
   std::size_t numGroups;
   std::size_t batchSize;

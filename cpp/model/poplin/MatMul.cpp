@@ -47,8 +47,8 @@ Shape grouped(const Shape& shape) {
   return shape.size() == 3 ? shape : Shape{1, shape[0], shape[1]};
 }
 
-/// A product as it is planned. A x B and its transpose are one problem: the larger operand is the
-/// weights, so that the two take the same time.
+/// A planned product. A x B and its transpose are one problem: the larger operand is the weights,
+/// so that the two take the same time.
 struct Planned {
   plan::Plan plan;
   bool transposed = false;  ///< B is the plan's input and A its weights
@@ -75,7 +75,7 @@ plan::Problem problemOf(ElementType in, Type out, const Shape& a, const Shape& b
   return p;
 }
 
-/// Operands placed as planned.
+/// The plan for operands that are placed as planned.
 Planned planOf(const Graph& graph, const char* where, ElementType in, Type out, const Shape& a,
                const Shape& b, const OptionFlags& flags, PlanningCache* cache) {
   const auto problem = problemOf(in, out, a, b, PlanOptions::read(flags, where));
@@ -92,7 +92,8 @@ Planned planOf(const Graph& graph, ElementType in, Type out, const Tensor& a, co
 
 Tensor asGroups(const Tensor& t) { return t.rank() == 3 ? t : t.expand({0}); }
 
-/// Of a step whose operands are A, B and C. What is added to C is summed up beside it first.
+/// For a step whose operands are A, B and C. A product that is added to C is first summed
+/// separately.
 ipujax::engine::VertexMemory memoryOf(const Planned& planned, bool accumulate) {
   auto memory = planned.plan.cost.vertex_memory;
   const auto renamed = [&](unsigned set) {
@@ -106,7 +107,7 @@ ipujax::engine::VertexMemory memoryOf(const Planned& planned, bool accumulate) {
   return memory;
 }
 
-/// What all four public products do; `out` is written, or added to.
+/// Implements all four public products: writes `out`, or adds to it.
 void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& out,
                 const Planned& planned, Sequence& prog, double scale, bool accumulate,
                 const DebugContext& debugContext) {
@@ -126,7 +127,7 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
       multipliedType(a.elementType(), b.elementType(), out.elementType());
   addWidening(spec.cost, graph, a, multiplied);
   addWidening(spec.cost, graph, b, multiplied);
-  if (accumulate) {  // popops scaledAdd on what each tile holds of C
+  if (accumulate) {  // popops scaledAdd on each tile's part of C
     const double elements = static_cast<double>(plan.out_elements_per_tile);
     ipujax::engine::addComputeSet(spec.cost, graph.getTarget(), 80 + 3 * elements / 2, plan.tiles);
     spec.cost.flops += 2 * static_cast<double>(out.numElements());
@@ -134,7 +135,7 @@ void addProduct(Graph& graph, const Tensor& a, const Tensor& b, const Tensor& ou
   ipujax::engine::emit(graph, prog, std::move(spec), debugContext);
 }
 
-/// What is multiplied: on tiles that multiply quarters, these; the model's numbers are their
+/// The operands to multiply. Tiles that can multiply quarters use them; the model computes with
 /// halves.
 struct Factors {
   Factors(Graph& graph, const char* where, const Tensor& lhs, const Tensor& rhs, Sequence& prog,
@@ -296,7 +297,7 @@ Tensor outputOf(Graph& graph, const char* where, std::size_t rank, const Type& i
   return t;
 }
 
-/// A copy of B, mapped as the product wants it.
+/// A copy of B, mapped as the product expects it.
 Tensor arranged(Graph& graph, std::size_t rank, const Shape& a, const Tensor& b, Sequence& prog,
                 const Type& out, const DebugContext& debugContext, const OptionFlags& options,
                 PlanningCache* cache) {

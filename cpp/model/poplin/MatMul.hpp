@@ -13,7 +13,7 @@
 
 namespace poplin {
 
-/// A product to be planned; without options (nullptr) the defaults hold.
+/// A product to plan; options of nullptr are the defaults.
 struct MatMulParams {
   poplar::Type inputType;
   poplar::Type outputType;
@@ -29,8 +29,8 @@ using MatMulPlanParams =
     std::tuple<const poplar::Target*, const MatMulParams, const poplar::OptionFlags*>;
 
 /// A [M, K] x B [K, N] -> [M, N]. FLOAT and HALF run on the AMP units (options: partialsType,
-/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...); integers, whose types
-/// may differ, run as plain loops on the tiles, which no Poplar library has. The result is
+/// availableMemoryProportion, fullyConnectedPass, use128BitConvUnitLoad ...). Integers, whose types
+/// may differ, run as plain loops on the tiles; no Poplar library has these. The result is
 /// row-major.
 poplar::Tensor matMul(poplar::Graph& graph, const poplar::Tensor& A, const poplar::Tensor& B,
                       poplar::program::Sequence& prog, const poplar::Type& outputType,
@@ -80,7 +80,7 @@ void matMulGroupedAcc(poplar::Graph& graph, const poplar::Tensor& C, const popla
                       const poplar::DebugContext& debugContext = {},
                       const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
-/// Row-major tensors, mapped as the plan of the product wants its operands.
+/// Row-major tensors, mapped as the plan of the product expects its operands.
 poplar::Tensor createMatMulInputLHS(poplar::Graph& graph, const poplar::Type& inputType,
                                     const poplar::Type& outputType,
                                     const std::vector<std::size_t>& aShape,
@@ -144,7 +144,7 @@ poplar::Tensor createMatMulGroupedOutput(poplar::Graph& graph, const poplar::Typ
                                          const poplar::OptionFlags& options = {},
                                          PlanningCache* cache = nullptr);
 
-/// A copy of B as the product wants it, for products with the same B.
+/// A copy of B as the product expects it, for several products with the same B.
 poplar::Tensor preArrangeMatMulInputRHS(poplar::Graph& graph,
                                         const std::vector<std::size_t>& aShape,
                                         const poplar::Tensor& B, poplar::program::Sequence& prog,

@@ -10,7 +10,7 @@ namespace poplin {
 poplar::Tensor linspace(poplar::Graph& graph, const poplar::Type& type, float left, float right,
                         std::size_t count, const poplar::DebugContext& debugContext = {});
 
-/// Views [ny, nx] of x [nx], alike in each row, and of y [ny], alike in each column.
+/// Views [ny, nx]: x [nx] repeated in each row, and y [ny] repeated in each column.
 std::vector<poplar::Tensor> meshgrid2d(poplar::Graph& graph, poplar::Tensor x, poplar::Tensor y);
 
 }  // namespace poplin

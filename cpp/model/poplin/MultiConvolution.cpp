@@ -21,7 +21,7 @@ const CreateTensorArgs& at(const std::vector<CreateTensorArgs>& args, unsigned i
                                std::to_string(index) + ".");
 }
 
-/// Convolutions that run together have one program: an option that adds to it is one for all.
+/// Convolutions that run together share one program, so an option that adds to it must be the same.
 void checkSameOption(const std::vector<ConvolutionArgs>& args, const std::string& option) {
   const auto valueOf = [&](const OptionFlags& options) {
     for (const auto& [name, value] : options)
@@ -34,7 +34,8 @@ void checkSameOption(const std::vector<ConvolutionArgs>& args, const std::string
                                    " for all convolutions; got several. Use the same.");
 }
 
-/// Options of how convolutions share tiles change nothing; throws for others and wrong values.
+/// Checks the options of how convolutions share tiles, which have no effect. Throws for others and
+/// wrong values.
 void checkOptions(const OptionFlags& options) {
   bool is_serial = false;
   unsigned reserved_tiles = 0;

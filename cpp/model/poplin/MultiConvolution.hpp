@@ -81,7 +81,7 @@ void convolutionWeightUpdate(poplar::Graph& graph,
                              PlanningCache* cache = nullptr);
 
 /// SDK 1.3's forms: the tensors of all convolutions, and no options for all of them.
-/// Templates, so that a literal 0 stays the index of the form above.
+/// Templates, so that a literal 0 still means the index of the form above.
 template <class Cache, class = std::enable_if_t<std::is_same_v<Cache, PlanningCache>>>
 std::vector<poplar::Tensor> createWeights(poplar::Graph& graph,
                                           const std::vector<CreateTensorArgs>& args, Cache* cache) {

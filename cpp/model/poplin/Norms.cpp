@@ -42,7 +42,7 @@ void checkActs(const Tensor& acts, const char* function) {
                                ". Reshape or cast them.");
 }
 
-/// A vector [C] as [1][C][1...], beside activations and of their type.
+/// A vector [C] as [1][C][1...], in the type of the activations.
 Tensor perChannel(Graph& graph, const Tensor& vector, const Tensor& acts, Sequence& prog,
                   const DebugContext& debug, const char* function) {
   checkActs(acts, function);
@@ -67,7 +67,7 @@ std::vector<std::size_t> allButChannels(const Tensor& acts) {
 
 Type wider(const Type& a, const Type& b) { return a == poplar::FLOAT ? a : b; }
 
-/// Sums over the channels' elements, here and on other replicas, and their means.
+/// Sums and means of the channels' elements, here and on other replicas.
 class Means {
  public:
   Means(Graph& graph, const Tensor& acts, const Type& partials, Sequence& prog,
@@ -87,15 +87,15 @@ class Means {
     count_ *= group_;
   }
   Tensor sum(const Tensor& t, Operation op) const { return reduce(t, partials_, op, "sum"); }
-  /// Sums over all replicas' elements, of which this has the share of its own: the reduction scales
-  /// what it writes.
+  /// This replica's share of the means over all replicas' elements; the reduction scales its
+  /// result.
   Tensor share(const Tensor& t, const Type& type, Operation op) const {
     const Tensor scale =
         graph_.addConstant(poplar::FLOAT, {}, static_cast<float>(1 / count_), {debug_, "scale"});
     graph_.setTileMapping(scale, 0);
     return reduce(t, type, {op, false, scale}, "mean");
   }
-  /// Of shares.
+  /// The means that the shares of all replicas add up to.
   std::vector<Tensor> of(const std::vector<Tensor>& shares) const {
     return group_ > 1 ? callback_(graph_, shares, prog_, group_, {debug_, "allReduce"}, {})
                       : shares;
@@ -119,7 +119,7 @@ class Means {
   double count_;
 };
 
-/// One over the deviation, from the mean and the mean of squares or, where `stable`, the variance.
+/// One over the deviation, from the mean and the mean of squares or, if `stable`, the variance.
 /// Source: poplin/codelets/InverseStdDeviation.cpp of PopLibs, which adds epsilon before it scales.
 Tensor inverseDeviation(Graph& graph, const Tensor& mean, const Tensor& power, const Type& type,
                         float eps, bool unbiased, bool stable, const Means& means, Sequence& prog,
@@ -157,7 +157,7 @@ std::pair<Tensor, Tensor> statistics(Graph& graph, const Tensor& acts, float eps
                                     prog, debug)};
 }
 
-/// Of channels without elements: a mean of 0, a variance of 0.
+/// Statistics of channels without elements: a mean of 0, a variance of 0.
 std::pair<Tensor, Tensor> statisticsOfNothing(Graph& graph, const Tensor& acts, float eps,
                                               Sequence& prog, const DebugContext& debug) {
   const auto filled = [&](float value, const char* name) {

@@ -11,8 +11,8 @@
 #include "poplar/Tensor.hpp"
 
 /// The parts of normalisation layers, over activations [N][C][field...] FLOAT or HALF: statistics
-/// of each of the C channels over N and the field, and what is done with them. Composed of
-/// popops::reduce and popops::map. No option has an effect.
+/// of each of the C channels over N and the field, and their uses. Composed of popops::reduce and
+/// popops::map. Options have no effect.
 namespace poplin {
 
 /// gamma (beta): a vector [C], mapped near the activations; not initialised.
@@ -31,24 +31,24 @@ std::pair<poplar::Tensor, poplar::Tensor> createNormParams(
     const poplar::DebugContext& debugContext = {});
 
 /// The mean and 1 / sqrt(variance + eps) of each channel, [C] of the activations' type. The
-/// variance is mean(x^2) - mean(x)^2 or, where the algorithm is `stable`, mean((x - mean(x))^2);
+/// variance is mean(x^2) - mean(x)^2 or, if the algorithm is `stable`, mean((x - mean(x))^2);
 /// for an unbiased estimate of n elements, variance + eps is scaled by n / (n - 1), as PopLibs
-/// does. Both are 0 where there are no elements. Means of squares are kept in partialsType, or in
-/// the activations' type where that is wider.
+/// does. Mean and variance are 0 if there are no elements. Means of squares are kept in
+/// partialsType, or in the activations' type if that is wider.
 std::pair<poplar::Tensor, poplar::Tensor> normStatistics(
     poplar::Graph& graph, const poplar::Tensor& actsUngrouped, float eps,
     poplar::program::Sequence& prog, bool unbiasedVarEstimate, bool stableAlgo = false,
     const poplar::Type& partialsType = poplar::FLOAT, const poplar::DebugContext& debugContext = {},
     const poplar::OptionFlags& options = {});
 
-/// Adds each tensor over groups of `groupSize` adjacent replicas; returns them in their order.
+/// Adds each tensor over groups of `groupSize` adjacent replicas; returns the sums in order.
 using DistributedNormReduceCallback = std::function<std::vector<poplar::Tensor>(
     poplar::Graph& replicatedGraph, const std::vector<poplar::Tensor>& inputsToReduce,
     poplar::program::Sequence& prog, unsigned groupSize, const poplar::DebugContext& debugContext,
     const poplar::OptionFlags& options)>;
 
-/// The same over the batches of several replicas, `normSize` batch elements in all, a multiple of
-/// N. The callback is called once, or twice where the algorithm is stable.
+/// The same over the batches of several replicas, `normSize` batch elements in total, a multiple of
+/// N. The callback is called once, or twice if the algorithm is stable.
 std::pair<poplar::Tensor, poplar::Tensor> distributedNormStatistics(
     poplar::Graph& replicatedGraph, const poplar::Tensor& actsUngrouped, float eps,
     poplar::program::Sequence& prog, bool unbiasedVarEstimate,
@@ -91,7 +91,7 @@ poplar::Tensor normStatisticsGradients(poplar::Graph& graph, const poplar::Tenso
                                        const poplar::Type& partialsType = poplar::FLOAT,
                                        const poplar::DebugContext& debugContext = {},
                                        const poplar::OptionFlags& options = {});
-/// The same with means over several replicas, as distributedNormStatistics has them.
+/// The same with means over several replicas, as in distributedNormStatistics.
 poplar::Tensor distributedNormStatisticsGradients(
     poplar::Graph& replicatedGraph, const poplar::Tensor& actsWhitened,
     const poplar::Tensor& gradsIn, const poplar::Tensor& invStdDev, poplar::program::Sequence& prog,

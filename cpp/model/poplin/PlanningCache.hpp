@@ -5,8 +5,8 @@ namespace poplin {
 
 class PlanningCacheImpl;
 
-/// Plans already made, by everything they depend on. Give one to all calls that build one graph:
-/// equal layers are then planned once. Not thread-safe.
+/// Caches plans by everything they depend on. Pass one cache to all calls that build a graph, so
+/// that equal layers are planned once. Not thread-safe.
 class PlanningCache {
  public:
   PlanningCache();

@@ -17,7 +17,7 @@ using poplar::Type;
 using poplar::program::Sequence;
 using Shape = std::vector<std::size_t>;
 
-/// The last two dimensions change places.
+/// Swaps the last two dimensions.
 Tensor transposed(const Tensor& a) {
   const auto rank = static_cast<unsigned>(a.rank());
   return a.dimRoll(rank - 1, rank - 2);

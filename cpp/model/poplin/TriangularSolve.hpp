@@ -11,7 +11,7 @@
 namespace poplin {
 
 /// Operands [..., N, N] and [..., N, K] (or [..., K, N]) of triangularSolve, spread over all tiles.
-/// Block sizes and options have no effect here nor below.
+/// Block sizes and options have no effect here or below.
 poplar::Tensor createTriangularSolveInputLHS(poplar::Graph& graph, const poplar::Type& inputType,
                                              const poplar::Type& outputType,
                                              const std::vector<std::size_t>& aShape,
@@ -43,8 +43,8 @@ poplar::Tensor triangularMask(poplar::Graph& graph, const poplar::Tensor& a, boo
                               bool unitDiagonal, poplar::program::Sequence& prog,
                               const poplar::DebugContext& debugContext = {});
 
-/// X with A X = B, or X A = B unless leftSide, reading one triangle of A. N dependent steps, each a
-/// row of X subtracted from all others.
+/// X with A X = B, or X A = B unless leftSide, reading one triangle of A. Runs N dependent steps,
+/// each subtracting a row of X from all others.
 poplar::Tensor triangularSolve(poplar::Graph& graph, const poplar::Tensor& a,
                                const poplar::Tensor& b, bool leftSide, bool lower,
                                bool unitDiagonal, poplar::program::Sequence& prog,
@@ -59,7 +59,7 @@ poplar::Tensor triangularSolve(poplar::Graph& graph, const poplar::Tensor& a,
                                const poplar::OptionFlags& options = {},
                                PlanningCache* cache = nullptr);
 
-/// The products of a solve, to be planned before: none.
+/// The products of a solve to plan in advance: none.
 std::vector<std::pair<MatMulParams, poplar::OptionFlags>> getTriangularSolveMatMulPrePlanParameters(
     const poplar::Type& inputType, const poplar::Type& outputType,
     const std::vector<std::size_t>& aShape, const std::vector<std::size_t>& bShape, bool leftSide,

@@ -9,11 +9,11 @@
 #include "poplin/Norms.hpp"
 
 /// Batch normalisation of activations [B][C][field...]: statistics of each channel over the batch
-/// and the field. No option has an effect.
+/// and the field. Options have no effect.
 namespace popnn {
 namespace bn {
 
-/// The mean and inverse standard deviation of each channel, [C]; poplin::normStatistics says how.
+/// The mean and inverse standard deviation of each channel, [C]; see poplin::normStatistics.
 std::pair<poplar::Tensor, poplar::Tensor> batchNormStatistics(
     poplar::Graph& graph, const poplar::Tensor acts, float eps, poplar::program::Sequence& prog,
     bool unbiasedVarEstimate, bool stableAlgo = false,
@@ -80,8 +80,8 @@ void batchNormParamUpdate(poplar::Graph& graph, const poplar::Tensor& gammaDelta
                           const poplar::DebugContext& debugContext = {},
                           const poplar::OptionFlags& options = {});
 
-/// Statistics and gradients over a batch that lies spread over replicas, `normBatchSize` elements
-/// in all; poplin::DistributedNormReduceCallback says what the callback does.
+/// Statistics and gradients over a batch that is spread over replicas, `normBatchSize` elements in
+/// total. For the callback see poplin::DistributedNormReduceCallback.
 std::pair<poplar::Tensor, poplar::Tensor> distributedBatchNormStatistics(
     poplar::Graph& replicatedGraph, const poplar::Tensor acts, float eps,
     poplar::program::Sequence& prog, bool unbiasedVarEstimate,

@@ -34,9 +34,9 @@ using pe::_4;
 using pe::Const;
 using pe::Select;
 
-/// W beams for each of B sequences: numbers in FLOAT, one after another in the last dimension of
-/// [B][W][T + 4]: labels (blank behind the end), length, last label (blank where there is none),
-/// and log-probabilities of alignments that end in a blank and in the last label.
+/// W beams for each of B sequences, in FLOAT [B][W][T + 4]. The last dimension holds labels (blank
+/// after the end), length, last label (blank if there is none), and log-probabilities of alignments
+/// that end in a blank and in the last label.
 struct Beams {
   Tensor all;
   std::size_t T;
@@ -71,7 +71,7 @@ class Step {
     const Tensor lasts = oneHot(beams_.last(), classes_);  // [B][W][C]
     const Tensor step = logs_.expand({1});                 // [B][1][C]
     const Tensor total = map(logAdd({_1, _2}), {beams_.blank(), beams_.label()});
-    // A label appended; the last one again only behind a blank.
+    // Append a label; the last one may repeat only after a blank.
     Tensor longer =
         map(Select(_1, _2, _3 > Const(0.5f)) + _4, {beams_.blank(), total, lasts, step});
     longer = map(Select(Const(kLogZero), _1, _2 == Const(blank_)), {longer, classes_});
@@ -103,10 +103,10 @@ class Step {
     return map(pe::Cast(_1 == _2, poplar::FLOAT), {index, counts});
   }
 
-  /// A beam with a label appended may be another beam: its probability goes there. `longer`
-  /// [B][W][C] loses it; returns the others' endLabel with it.
+  /// A beam with a label appended may equal another beam. Its probability then moves there: it is
+  /// removed from `longer` [B][W][C] and added to the other's endLabel, which is returned.
   Tensor merge(const Tensor& lasts, const Tensor& longer, const Tensor& endLabel) {
-    // The labels without the last one, and whether they are those of beam i: [B][i][j].
+    // The labels of beam j without the last one, and whether they are those of beam i: [B][i][j].
     const Tensor shorter = map(Select(Const(blank_), _1, _2 + Const(1.0f) == _3),
                                {beams_.labels(), places_, beams_.length()});
     const Tensor unequal = popops::reduce(
@@ -126,7 +126,7 @@ class Step {
     return map(logAdd({_1, _2}), {endLabel, most});
   }
 
-  /// The W most probable of the beams kept and made longer.
+  /// The W most probable of the kept and the extended beams.
   Tensor select(const Tensor& endBlank, const Tensor& endLabel, const Tensor& longer) {
     const Tensor kept = map(logAdd({_1, _2}), {endBlank, endLabel}).squeeze({2});  // [B][W]
     const Tensor scores = poplar::concat(kept, longer.reshape({B, W * C}), 1);
@@ -205,12 +205,12 @@ Tensor search(Graph& graph, const Tensor& logs, const Tensor& lengths, unsigned 
       .reshape({B, W, n});
 }
 
-/// -log p, of FLOAT, lengths and labels of paths, [B][paths] and [B][paths][T].
+/// Losses -log p in FLOAT, and lengths, [B][paths], and labels of paths, [B][paths][T].
 struct Paths {
   Tensor losses, lengths, labels;
 };
 
-/// The search in steps of its own.
+/// The search as separate steps.
 Paths composed(Graph& graph, const Tensor& logs, const Tensor& lengths, unsigned blank,
                std::size_t W, std::size_t paths, Sequence& prog, const DebugContext& debug) {
   const Beams found{search(graph, logs, lengths, blank, W, prog, debug).slice(0, paths, 1),

@@ -7,12 +7,13 @@
 #include "popnn/CTCPlan.hpp"
 
 namespace popnn {
-/// Decoding of what a network with CTC loss predicts, by prefix beam search (Hannun et al., 2014):
+/// Decodes the predictions of a network with CTC loss by prefix beam search (Hannun et al., 2014):
 /// after each step the `beamwidth` most probable label sequences remain, with the alignments that
-/// end in a blank and those that do not summed apart. A width of 1 is a greedy search over labels.
+/// end in a blank and those that do not summed separately. A width of 1 is a greedy search over
+/// labels.
 namespace ctc_infer {
 
-/// Options: partialsType, availableMemoryProportion and planConstraints, without effect; sums are
+/// Options: partialsType, availableMemoryProportion and planConstraints have no effect; sums are
 /// FLOAT. Throws poplibs_error for options that no plan can meet.
 ctc::Plan plan(const poplar::Graph& graph, const poplar::Type& inType, unsigned batchSize,
                unsigned maxTime, unsigned numClasses, unsigned beamwidth,
@@ -24,11 +25,11 @@ poplar::Tensor createDataInput(poplar::Graph& graph, const poplar::Type& type,
                                const std::size_t numClasses, const ctc::Plan& plan,
                                const poplar::DebugContext& debugContext = {});
 
-/// The topPaths most probable label sequences of those that remain, the best first:
-/// -log(probability) [batch, topPaths] of logProbs' type, lengths [batch, topPaths] and labels
-/// [batch, topPaths, maxTime], UNSIGNED_INT; behind its length a sequence has blankClass. A
-/// sequence that does not exist, where beams are more than sequences, has an infinite first value.
-/// dataLengths is [batch]; topPaths is at most the beam width, the beam width as planned.
+/// The topPaths most probable label sequences that remain, the best first: -log(probability)
+/// [batch, topPaths] of logProbs' type, lengths [batch, topPaths] and labels
+/// [batch, topPaths, maxTime], UNSIGNED_INT; after its length a sequence holds blankClass. If there
+/// are fewer sequences than beams, the missing ones have an infinite first value. dataLengths is
+/// [batch]; topPaths is at most the beam width, which is that of the plan.
 std::tuple<poplar::Tensor, poplar::Tensor, poplar::Tensor> beamSearchDecoderLogProbabilities(
     poplar::Graph& graph, const poplar::Tensor& logProbs, const poplar::Tensor& dataLengths,
     poplar::program::Sequence& prog, unsigned blankClass, unsigned beamwidth, unsigned topPaths,

@@ -67,7 +67,7 @@ class Loss {
     emit_ = poplin::matMulGrouped(graph, data.dimShuffle({1, 0, 2}), oneHot_.dimShuffle({0, 2, 1}),
                                   prog, poplar::FLOAT, {debug, "emit"})
                 .dimShuffle({1, 0, 2});
-    // A state may be entered from two before where both are labels, and differ.
+    // A state may be entered from two states before if both are labels and differ.
     Tensor skip = ctcConstant(graph, {B, std::min<std::size_t>(S, 2)}, 0, debug);
     if (S > 2)
       skip = poplar::concat(skip,
@@ -80,8 +80,8 @@ class Loss {
     last_ = popops::add(graph, labelLengths, labelLengths, prog, {debug, "last"}).expand({1});
   }
 
-  /// The loss [B]. The sums up to each step, [T][B][S], where they are wanted: the gradient is made
-  /// of them.
+  /// The loss [B]. Unless `alpha` is null, also sets it to the sums up to each step, [T][B][S], for
+  /// the gradient.
   Tensor loss(Tensor* alpha) {
     forward_ = recursion(false, begin(), alpha);
     const Tensor paths =
@@ -94,7 +94,7 @@ class Loss {
                        {debug_, "loss"});
   }
 
-  /// The posterior of each class, [T][B][C], from what `loss` gave.
+  /// The posterior of each class, [T][B][C], from the sums of `loss`.
   Tensor posterior(const Tensor& alpha) {
     Tensor beta;
     recursion(true, end(), &beta);
@@ -102,7 +102,7 @@ class Loss {
                           {internal::ctcCount(graph_, T, debug_).expand({1}), lengths_.expand({0}),
                            possible_.expand({0})},
                           prog_, {debug_, "within"});
-    // An alignment at a time and state: before and after it, with its own term counted twice.
+    // Alignments through a time and state: sums before and after it, which count its term twice.
     const Tensor states =
         popops::map(graph_, Select(pe::Exp(_1 + _2 - _3 - _4), Const(0.0f), pe::_5),
                     {alpha, beta, emit_, likelihood_.reshape({1, B, 1}), within_.expand({2})},
@@ -112,7 +112,7 @@ class Loss {
         .dimShuffle({1, 0, 2});
   }
 
-  /// What the softmax adds to the gradient: the probabilities, where a gradient is.
+  /// What the softmax adds to the gradient: the probabilities, where there is a gradient.
   Tensor probabilities() const {
     return popops::map(graph_, Select(pe::Exp(_1), Const(0.0f), _2), {data_, within_.expand({2})},
                        prog_, {debug_, "probabilities"});
@@ -140,7 +140,7 @@ class Loss {
         popops::reduce(graph_, powers, {1}, popops::Operation::ADD, prog_, {debug_, "sum"});
     return popops::map(graph_, pe::Log(_1) + _2, {sum, most}, prog_, {debug_, "log"});
   }
-  /// A state's neighbours by `n` places, on the side that it is entered from.
+  /// Each state's neighbour `n` places away, on the side from which it is entered.
   Tensor shifted(const Tensor& t, std::size_t n, bool reverse) {
     if (S <= n) return logZeros(S);
     return reverse ? poplar::concat(t.slice(n, S, 1), logZeros(n), 1)
@@ -151,8 +151,8 @@ class Loss {
     return poplar::concat(skip_.slice(2, S, 1), ctcConstant(graph_, {B, 2}, 0, debug_), 1);
   }
 
-  /// The sums over all alignments up to (from) each step, [T][B][S], where they are wanted; returns
-  /// those of the last.
+  /// Sums over all alignments up to (from) each step, [T][B][S], and sets `sequence` to them unless
+  /// it is null; returns those of the last step.
   Tensor recursion(bool reverse, const Tensor& init, Tensor* sequence) {
     const rnn::RnnParams params(poplar::FLOAT, B, T, lengths_, {S, S});
     rnn::StateSequence kept{Tensor(), 0};
@@ -194,17 +194,17 @@ class Loss {
   Tensor emit_;        ///< [T][B][S], the states' log-probabilities
   Tensor skip_;        ///< [B][S], 1 or 0
   Tensor count_;       ///< [1][S]
-  Tensor last_;        ///< [B][1], the blank behind the last label
+  Tensor last_;        ///< [B][1], the blank after the last label
   Tensor forward_;     ///< [B][S], the sums up to the last step
   Tensor likelihood_;  ///< [B]
   Tensor possible_;    ///< [B], whether there is an alignment
   Tensor within_;      ///< [T][B], where there is a gradient
 };
 
-/// What is wanted beside the loss.
+/// The gradient to compute besides the loss.
 enum class Gradient { kNone, kOfLogProbs, kOfLogits };
 
-/// The loss and, where it is wanted, the gradient.
+/// The loss and, if requested, the gradient.
 struct Results {
   Tensor loss, gradient;
 };
@@ -220,7 +220,7 @@ Results composed(Graph& graph, const Tensor& logs, const std::vector<Tensor>& in
   return {value, popops::sub(graph, loss.probabilities(), posterior, prog, {debug, "gradient"})};
 }
 
-/// PopLibs' vertices as one step, behind the softmax where `data` are logits.
+/// PopLibs' vertices as one step, after the softmax if `data` are logits.
 Results fused(Graph& graph, const Tensor& data, bool areLogits, const std::vector<Tensor>& integers,
               unsigned blank, Gradient wanted, Sequence& prog, const DebugContext& debug) {
   internal::FusedStep step(graph);

@@ -12,7 +12,7 @@ namespace popnn {
 /// recursions in logarithms.
 namespace ctc {
 
-/// Options: partialsType, availableMemoryProportion and planConstraints, without effect; sums are
+/// Options: partialsType, availableMemoryProportion and planConstraints have no effect; sums are
 /// FLOAT. Throws poplibs_error for options that no plan can meet.
 Plan plan(const poplar::Graph& graph, const poplar::Type& inType, const poplar::Type& outType,
           unsigned batchSize, unsigned maxTime, unsigned maxLabelLength, unsigned numClasses,
@@ -29,8 +29,8 @@ poplar::Tensor createLabelsInput(poplar::Graph& graph, const poplar::Type& type,
                                  const Plan& plan, const poplar::DebugContext& debugContext = {});
 
 /// The loss [batch] and gradient [maxTime, batch, classes] of outType, from log-probabilities.
-/// dataLengths and labelLengths are [batch]; steps behind a sequence's length have no gradient.
-/// Where no alignment exists the loss is infinite and the gradient 0.
+/// dataLengths and labelLengths are [batch]; steps past a sequence's length have no gradient. If no
+/// alignment exists, the loss is infinite and the gradient 0.
 ///
 /// Option includeSoftmaxGradient, "true" (the default): the gradient is that of the logits, softmax
 /// minus posterior; "false": that of the log-probabilities, minus posterior.

@@ -62,8 +62,8 @@ bool isOneOf(const std::string& name, std::initializer_list<const char*> names) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// {"parallel": {"time": 2}}: how often each dimension is split. PopLibs takes constraints that it
-/// cannot meet, and those that it does not know, for one kind of error.
+/// {"parallel": {"time": 2}}: the number of parts of each dimension. PopLibs throws the same kind
+/// of error for constraints that it cannot meet and for unknown ones.
 void checkConstraints(const std::string& text) try {
   using Kind = poplin::Json::Kind;
   const auto json = poplin::readConstraintsJson(kWhere, text);

@@ -30,7 +30,7 @@ bool isStrided(const OptionFlags& options) {
   return strided;
 }
 
-/// How activations [B][C][field...] are seen as [channels of a group][B * groups][field...].
+/// Views activations [B][C][field...] as [channels of a group][B * groups][field...].
 struct Grouping {
   Grouping(const Tensor& acts, std::size_t groups, const OptionFlags& options)
       : batch(acts.rank() < 2 ? 0 : acts.dim(0)),
@@ -57,7 +57,7 @@ struct Grouping {
   bool strided;
 };
 
-/// The groups that statistics [B * groups] are of.
+/// The groups to which statistics [B * groups] belong.
 Grouping groupingOf(const Tensor& acts, const Tensor& statistic, const OptionFlags& options) {
   const std::size_t batch = acts.rank() == 0 ? 0 : acts.dim(0);
   const std::size_t n = statistic.numElements();

@@ -16,8 +16,7 @@ namespace popnn {
 namespace gn {
 
 /// The mean and inverse standard deviation of each group,
-/// [B * numGroups] with the groups of a batch element side by side; poplin::normStatistics says
-/// how.
+/// [B * numGroups] with the groups of a batch element side by side; see poplin::normStatistics.
 std::pair<poplar::Tensor, poplar::Tensor> groupNormStatistics(
     poplar::Graph& graph, const poplar::Tensor acts, float eps, poplar::program::Sequence& prog,
     unsigned numGroups, bool unbiasedVarEstimate, bool stableAlgo = false,

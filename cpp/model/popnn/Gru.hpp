@@ -16,11 +16,11 @@ namespace popnn {
 ///     c = tanh(x W + (r * h) U + b)          or, with resetAfter, tanh(x W + b + r * (h U + b'))
 ///     h' = u * h + (1 - u) * c
 ///
-/// AUGRU layers take (1 - a) * u in u's place, with the attention a of each step.
+/// AUGRU layers use (1 - a) * u instead of u, with the attention a of each step.
 ///
 /// Options: partialsType and availableMemoryProportion are those of the matrix products; others
-/// that popnn/Lstm.hpp names are read and have no effect. Where time steps are variable, a sequence
-/// keeps its state behind its end and the outputs there are zero.
+/// that popnn/Lstm.hpp names are read but have no effect. With variable time steps, a sequence
+/// keeps its state after its end, and the outputs there are zero.
 namespace gru {
 
 /// Reset gate, update gate, candidate.
@@ -38,7 +38,7 @@ struct GruParams {
   bool calcInputGradients = true;
   /// The order of the units in dimension 0 of weights and biases.
   std::vector<BasicGruCellUnit> cellOrder = getDefaultBasicGruCellOrder();
-  /// Whether the reset gate is applied behind the candidate's weights and biases.
+  /// Whether the reset gate is applied after the candidate's weights and biases.
   bool resetAfter = false;
   NonLinearityType activation = NonLinearityType::TANH;
   NonLinearityType recurrentActivation = NonLinearityType::SIGMOID;
@@ -95,8 +95,8 @@ poplar::Tensor createAttention(poplar::Graph& graph, const GruParams& params,
                                const poplar::DebugContext& debugContext,
                                const poplar::OptionFlags& options = {});
 
-/// Runs the layer. `intermediates`, null for inference, becomes what the backward pass needs.
-/// realTimeSteps [batch] stand for params.rnn.varTimeSteps.
+/// Runs the layer. `intermediates`, null for inference, is set to what the backward pass needs.
+/// realTimeSteps [batch] replace params.rnn.varTimeSteps.
 poplar::Tensor gruFwd(poplar::Graph& graph, const GruParams& params,
                       const poplar::Tensor& stateInit, const poplar::Tensor& in,
                       const GruWeights& weights, poplar::Tensor* intermediates,
@@ -127,8 +127,8 @@ poplar::Tensor auGruFwd(poplar::Graph& graph, const GruParams& params,
                         const poplar::OptionFlags& options = {},
                         poplin::PlanningCache* planningCache = nullptr);
 
-/// The gradients of the initial state, of the inputs where inputGrad is not null, and of the
-/// attention. outputGrad has the output's shape; bwdIntermediates, which may be null, becomes what
+/// The gradients of the initial state, of the inputs unless inputGrad is null, and of the
+/// attention. outputGrad has the output's shape; bwdIntermediates, unless null, is set to what
 /// gruWU needs.
 poplar::Tensor gruBwd(poplar::Graph& graph, const GruParams& params,
                       poplar::program::Sequence& prog, const poplar::Tensor& fwdOutputInit,
@@ -185,7 +185,7 @@ GruWeights auGruWU(poplar::Graph& graph, const GruParams& params, poplar::progra
                    const poplar::OptionFlags& options = {},
                    poplin::PlanningCache* planningCache = nullptr);
 
-/// Both.
+/// gruBwd and gruWU, or auGruBwd and auGruWU, in one call.
 poplar::Tensor gruBwdWithWU(poplar::Graph& graph, const GruParams& params,
                             poplar::program::Sequence& prog, const poplar::Tensor& fwdOutputInit,
                             const poplar::Tensor& fwdIntermediates, const GruWeights& weights,

@@ -25,7 +25,7 @@ struct Attention {
   Tensor* gradients = nullptr;
 };
 
-/// What a step back has beside its tensors.
+/// What a backward step uses besides its tensors.
 struct Backward {
   const GruParams& params;
   Matrices matrices;
@@ -77,7 +77,7 @@ struct Backward {
       found.attention =
           popops::reduce(graph, products, {1}, popops::Operation::ADD, prog, {debug, "attention"});
     }
-    // One row for each gate of a sequence: a softmax is of one gate.
+    // One row for each gate of a sequence, since a softmax covers one gate.
     const auto rows = [&](const Tensor& a, const Tensor& b) {
       return poplar::concat(a, b, 1).reshape({2 * a.dim(0), a.dim(1)});
     };
@@ -94,7 +94,7 @@ struct Backward {
     return found;
   }
 
-  /// The gradient h of the state becomes that of the step before.
+  /// Turns the gradient h of the state into that of the step before.
   Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const Tensor& h,
                 const rnn::RnnSlice& slice, const DebugContext& debug) const {
     Sequence loop(debug);
@@ -127,7 +127,7 @@ struct Backward {
   }
 };
 
-/// The way back in steps of its own.
+/// The backward pass as separate steps.
 Tensor composed(Graph& graph, const GruParams& params, Sequence& prog, const Tensor& stateInit,
                 const Tensor& fwdIntermediates, const Tensor& outputGrad, Tensor* inputGrad,
                 Tensor* bwdIntermediates, const Attention& attention, const Backward& layer,

@@ -45,28 +45,28 @@ struct Outputs {
   std::vector<Tensor> tensors;
 };
 
-/// What a step reads and writes: its input, or that of each unit, weighted; the output before it
-/// and where the next goes; attention, what is kept, and flags, each where it is valid.
+/// What a step reads and writes: its input, or the weighted input of each unit; the previous output
+/// and the tensor for the next; attention, kept values and flags, if valid.
 struct Step {
   Tensor x, h, to, attention, keep;
   rnn::RnnBatchwiseFlags flags{};
 };
 
-/// Whether activations have expressions.
+/// Whether the activations have expressions.
 bool isFused(const GruParams& params) {
   return internal::kernelActivation(params.activation) >= 0 &&
          internal::kernelActivation(params.recurrentActivation) >= 0;
 }
 
-/// What a step has beside its tensors.
+/// What a step uses besides its tensors.
 struct Forward {
   const GruParams& params;
-  bool ahead;         ///< whether inputs come weighted, with the biases of inputs and gates
-  Matrices matrices;  ///< where inputs come weighted, of outputs alone
+  bool ahead;         ///< whether inputs are already weighted, with biases of inputs and gates
+  Matrices matrices;  ///< of outputs alone if inputs are already weighted
   Tensor biases;      ///< reset, update, candidate
   OptionFlags options;
   PlanningCache* cache;
-  std::map<std::string, Tensor> made{};  ///< variables that each step writes anew, by name
+  std::map<std::string, Tensor> made{};  ///< variables that each step overwrites, by name
 
   Tensor product(Graph& graph, const Tensor& a, const Tensor& b, Sequence& prog,
                  const DebugContext& debug) const {
@@ -78,7 +78,7 @@ struct Forward {
     return (params.resetAfter ? units.slice(which, which + 1, 1) : units).flatten().expand({0});
   }
 
-  /// The product of a step, each time into the variable of the first.
+  /// The product of a step; later ones overwrite the variable of the first.
   Tensor product(Graph& graph, const char* name, const Tensor& a, const Tensor& b, Sequence& prog,
                  const DebugContext& debug) {
     Tensor& sums = made[name];
@@ -88,14 +88,14 @@ struct Forward {
       sums = poplin::matMul(graph, a, b, prog, {debug, name}, options, cache);
     return sums;
   }
-  /// A variable [batch][output size] where the state lies.
+  /// A variable [batch][output size], mapped as the state.
   Tensor variable(Graph& graph, const char* name, const DebugContext& debug) {
     Tensor& t = made[name];
     if (!t.valid()) t = rnn::createInitialState(graph, params.rnn, true, 1, 1, {debug, name})[0];
     return t;
   }
 
-  /// The sum under a unit's activation, from the product's columns and what is added to it.
+  /// The argument of a unit's activation: the product's columns plus weighted inputs or biases.
   pe::Any sum(Terms& terms, const Tensor& sums, std::size_t at, unsigned unit,
               const Tensor& x) const {
     const std::size_t n = Sizes(params).O;
@@ -109,7 +109,7 @@ struct Forward {
     return internal::activated(params.recurrentActivation, sum);
   }
 
-  /// The output behind a step into `step.to`, and what is kept: one compute set behind each
+  /// Writes a step's output to `step.to`, and the kept values, in one compute set after each
   /// product.
   void fusedStep(Graph& graph, const Step& step, Sequence& prog, const DebugContext& debug) {
     Terms terms;
@@ -161,7 +161,7 @@ struct Forward {
   struct Gates {
     pe::Any h, reset, update, memory;
   };
-  /// With the reset gate behind the product.
+  /// Finishes a step with the reset gate after the product.
   void finishAfter(Graph& graph, const Step& step, Terms& terms, const Gates& gates,
                    const pe::Any& input, Sequence& prog, const DebugContext& debug) const {
     Outputs outputs;
@@ -192,10 +192,10 @@ struct Forward {
     outputs.map(graph, terms, prog, {debug, "output"});
   }
 
-  // Where an activation has no expression, in steps of their own
+  // Activations without an expression, as separate steps
   // ------------------------------------
 
-  /// Units in [batch][output size] each: activations of sums.
+  /// Sets units, [batch][output size] each, to activations of sums.
   void activate(Graph& graph, NonLinearityType type, const std::vector<pe::Any>& sums,
                 const std::vector<Tensor>& terms, const std::vector<Tensor>& units, Sequence& prog,
                 const DebugContext& debug) const {
@@ -280,7 +280,7 @@ struct Forward {
   }
 };
 
-/// x W and its biases, with those of the gates, of all steps: [T][3][B][O], where the state lies.
+/// x W plus biases, including those of the gates, of all steps: [T][3][B][O], mapped as the state.
 Tensor weighInputs(Graph& graph, const GruParams& params, const GruWeights& weights,
                    const Tensor& in, Sequence& prog, const DebugContext& debug,
                    const OptionFlags& matmul, PlanningCache* cache) {
@@ -307,13 +307,13 @@ Tensor weighInputs(Graph& graph, const GruParams& params, const GruWeights& weig
   return placed;
 }
 
-/// Sequences as a loop takes them; what is kept, and outputs where all are wanted, last.
+/// The sequences of a loop; kept values, and the outputs if all are wanted, come last.
 struct Sequences {
   std::vector<Tensor> inputs;
   Tensor kept, outputs;
 };
 
-/// By turns of several steps; returns the last output.
+/// Runs turns of several steps; returns the last output.
 Tensor inTurns(Graph& graph, Forward& layer, const Tensor& begin, const Sequences& sequences,
                Sequence& prog, const DebugContext& debug) {
   const Tensor first =
@@ -336,7 +336,7 @@ Tensor inTurns(Graph& graph, Forward& layer, const Tensor& begin, const Sequence
                             body, debug)[0];
 }
 
-/// One step after the other, with limits.
+/// Runs one step after another, with limits.
 Tensor byStep(Graph& graph, Forward& layer, const Tensor& begin, const Sequences& sequences,
               Sequence& prog, const DebugContext& debug) {
   const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
@@ -351,7 +351,7 @@ Tensor byStep(Graph& graph, Forward& layer, const Tensor& begin, const Sequences
                   none, debug)[0][0];
 }
 
-/// The layer in steps of its own.
+/// The layer as separate steps.
 Tensor composed(Graph& graph, const GruParams& params, const Tensor& stateInit, const Tensor& in,
                 const GruWeights& weights, Tensor* intermediates, const Tensor* attention,
                 Sequence& prog, const DebugContext& debug, const internal::RecurrentOptions& parsed,

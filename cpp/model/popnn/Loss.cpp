@@ -18,7 +18,7 @@ using poplar::program::Program;
 using poplar::program::Sequence;
 namespace pe = popops::expr;
 
-/// Labels [batch], or, of a sum of squares, the values that are expected.
+/// Whether `expected` is labels [batch]; for a sum of squares it may be the expected values.
 bool isLabels(const Tensor& outputs, const Tensor& expected) {
   return expected.rank() == 1 && expected.dim(0) == outputs.dim(0) &&
          (expected.elementType() == poplar::INT || expected.elementType() == poplar::UNSIGNED_INT);

@@ -21,9 +21,8 @@ namespace popnn {
 /// CROSS_ENTROPY_LOSS modelOutputs are probabilities (a softmax's results) times
 /// modelOutputScaling, `expected` [batch] are INT or UNSIGNED_INT labels, and deltas are those of
 /// the softmax's input times deltasScale / modelOutputScaling. A row whose label is
-/// MASKED_LABEL_CODE has no loss and no deltas. For SUM_SQUARED_LOSS `expected` is labels, too, or
-/// values of modelOutputs' shape and type. Scales are tensors of one element, 1 where they are left
-/// out.
+/// MASKED_LABEL_CODE has no loss and no deltas. For SUM_SQUARED_LOSS `expected` is also labels, or
+/// values of modelOutputs' shape and type. Scales are tensors of one element, 1 if omitted.
 poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,
@@ -33,7 +32,7 @@ poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& mo
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, LossType lossType,
                                   const poplar::DebugContext& debugContext = {});
-/// The same, and what calcAccuracy adds to numCorrect.
+/// The same, and adds to numCorrect as calcAccuracy does.
 poplar::program::Program calcLoss(poplar::Graph& graph, const poplar::Tensor& modelOutputs,
                                   const poplar::Tensor& expected, const poplar::Tensor& loss,
                                   const poplar::Tensor& deltas, const poplar::Tensor& deltasScale,
@@ -68,7 +67,7 @@ std::pair<poplar::Tensor, poplar::Tensor> minAndArgMin(
     const poplar::DebugContext& debugContext = {});
 
 /// The K largest elements of each row of `input` [N][C], as [N][1][K], which is PopLibs' shape;
-/// `indices` becomes their UNSIGNED_INT indices. In descending order, sorted or not.
+/// `indices` becomes their UNSIGNED_INT indices. The order is descending even without `sort`.
 poplar::Tensor topK(poplar::Graph& graph, const poplar::Tensor& input, poplar::Tensor& indices,
                     unsigned K, bool sort, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext = {});

@@ -99,7 +99,7 @@ std::pair<Tensor, Tensor> createWeightsKernel(Graph& graph, const LstmParams& pa
                                               const OptionFlags& options, PlanningCache* cache) {
   const internal::RecurrentOptions parsed(options, "lstm");
   const Sizes s(params);
-  orderOf(params);  // throws where the cell order is none
+  orderOf(params);  // throws if the cell order is invalid
   const auto matrix = [&](std::size_t rows, std::size_t in, const char* name) {
     return internal::createMatrix(graph, params.rnn.dataType, rows, in, 4 * s.O,
                                   {debugContext, name}, parsed.matmul, cache);

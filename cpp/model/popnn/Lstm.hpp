@@ -18,14 +18,14 @@ namespace popnn {
 ///
 /// Options: partialsType and availableMemoryProportion are those of the matrix products;
 /// preCalcWeights ("false") weights the inputs of all steps in one product before the steps, and
-/// makes the inputs' gradients by one product behind those of the backward pass.
+/// computes the inputs' gradients in one product after the steps of the backward pass.
 /// inferenceOnly, weightAccumulatorsType, recomputationMode, numShards, rnnCodeReuse,
-/// rnnStepsPerWU and rnnOptimizeForMemory are read and have no effect: weight gradients are one
-/// product over all steps, and what the backward pass needs is kept. A planning cache is passed on
-/// to the products.
+/// rnnStepsPerWU and rnnOptimizeForMemory are read but have no effect: weight gradients are one
+/// product over all steps, and all that the backward pass needs is kept. A planning cache is passed
+/// on to the products.
 ///
-/// Where time steps are variable, a sequence keeps its state behind its end and the outputs there
-/// are zero.
+/// With variable time steps, a sequence keeps its state after its end, and the outputs there are
+/// zero.
 namespace lstm {
 
 /// Forget gate, input gate, candidate, output gate.
@@ -43,8 +43,8 @@ struct LstmParams {
   /// Whether inputs are weighted; for benchmarks only.
   bool doInputWeightCalc = true;
   bool calcInputGradients = true;
-  /// With a number of steps for each sequence: keeps the state that each one ends with. The model
-  /// always does.
+  /// With a number of steps for each sequence: keeps the final state of each. The model always
+  /// does.
   bool preserveFinalState = false;
   /// The order of the units in dimension 0 of weights and biases.
   std::vector<BasicLstmCellUnit> cellOrder = getDefaultBasicLstmCellOrder();
@@ -122,7 +122,7 @@ LstmWeights createWeights(poplar::Graph& graph, const LstmParams& params,
                           const poplar::OptionFlags& options = {},
                           poplin::matmul::PlanningCache* planningCache = nullptr);
 
-/// Runs the layer. `intermediates`, null for inference, becomes what the backward pass needs.
+/// Runs the layer. `intermediates`, null for inference, is set to what the backward pass needs.
 /// Returns the output [time steps, batch, output size], or of the last step [batch, output size].
 poplar::Tensor lstmFwd(poplar::Graph& graph, const LstmParams& params,
                        poplar::program::Sequence& prog, const LstmState& stateInit,
@@ -138,9 +138,9 @@ std::pair<poplar::Tensor, poplar::Tensor> lstmFwd(
     const poplar::OptionFlags& options = {},
     poplin::matmul::PlanningCache* planningCache = nullptr);
 
-/// The gradients of the initial state, and of the inputs where inputGrad is not null. outputGrad
-/// has the output's shape; lastCellStateGrad may be null. bwdIntermediates, which may be null,
-/// becomes what lstmWU needs.
+/// The gradients of the initial state, and of the inputs unless inputGrad is null. outputGrad has
+/// the output's shape; lastCellStateGrad may be null. bwdIntermediates, unless null, is set to what
+/// lstmWU needs.
 LstmState lstmBwd(poplar::Graph& graph, const LstmParams& params, poplar::program::Sequence& prog,
                   const LstmState& fwdStateInit, const poplar::Tensor& fwdIntermediates,
                   const LstmWeights& weights, const poplar::Tensor& input,
@@ -159,7 +159,7 @@ LstmWeights lstmWU(poplar::Graph& graph, const LstmParams& params, poplar::progr
                    const poplar::OptionFlags& options = {},
                    poplin::matmul::PlanningCache* planningCache = nullptr);
 
-/// Both.
+/// lstmBwd and lstmWU in one call.
 LstmState lstmBwdWithWU(poplar::Graph& graph, const LstmParams& params,
                         poplar::program::Sequence& prog, const LstmState& fwdStateInit,
                         const poplar::Tensor& fwdIntermediates, const LstmWeights& weights,

@@ -23,21 +23,22 @@ using pe::_4;
 using pe::Any;
 using pe::PlaceHolder;
 
-/// What a step back has beside its tensors.
+/// What a backward step uses besides its tensors.
 struct Backward {
   const LstmParams& params;
   const LstmWeights& weights;
-  bool inputs;  ///< whether their gradients follow in each step
+  bool inputs;  ///< whether each step computes their gradients
   OptionFlags options;
   PlanningCache* cache;
 
-  /// Of one step: the output's and the cell state's gradients, and the mask or an invalid tensor.
+  /// One step: kept values, gradients of the output and the cell state, and the mask or an invalid
+  /// tensor.
   struct Step {
     Tensor kept, grad, cell, mask;
   };
 
   /// A gradient times the slope of an activation, as an expression of `terms`, of which number
-  /// `result` is the activation's result. Where a slope has no expression, steps before compute the
+  /// `result` is the activation's result. If the slope has no expression, earlier steps compute the
   /// product, which becomes a further term.
   static Any through(Graph& graph, NonLinearityType type, unsigned result, const Any& grad,
                      std::vector<Tensor>& terms, Sequence& loop, const DebugContext& debug) {
@@ -49,7 +50,7 @@ struct Backward {
     return Any(PlaceHolder(static_cast<unsigned>(terms.size())));
   }
 
-  /// The gradient of the output, where there is one for each step, and that of the cell state.
+  /// Computes the gradient of the output, if each step has one, and that of the cell state.
   Step begin(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
              const rnn::RnnSlice& slice, Sequence& loop, const DebugContext& debug) const {
     Step step{slice.interimIn, state.output, graph.clone(state.cellState, debug), Tensor()};
@@ -70,8 +71,8 @@ struct Backward {
     return step;
   }
 
-  /// The units' gradients into [batch][4 * output size] as they are given, and what the cell state
-  /// before has.
+  /// Writes the units' gradients to `units` [batch][4 * output size] in the given cell order, and
+  /// the previous cell state's to `before`.
   void gates(Graph& graph, const Step& step, const Tensor& units, const Tensor& before,
              Sequence& loop, const DebugContext& debug) const {
     const auto order = orderOf(params);
@@ -95,7 +96,7 @@ struct Backward {
     popops::internal::mapWithOutputs(graph, expressions, terms, results, loop, {debug, "gates"});
   }
 
-  /// The state's gradients become those of the step before.
+  /// Turns the state's gradients into those of the step before.
   Sequence step(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                 const rnn::RnnSlice& slice, const DebugContext& debug) const {
     Sequence loop(debug);
@@ -113,7 +114,7 @@ struct Backward {
     return loop;
   }
 
-  /// Sequences behind their end hand the gradients on.
+  /// Sequences past their end pass the gradients on.
   static void advance(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                       const LstmState& next, Sequence& loop, const DebugContext& debug) {
     if (!flags.valid()) {
@@ -128,7 +129,7 @@ struct Backward {
   }
 };
 
-/// The way back in steps of its own; `cellGrad` may be null.
+/// The backward pass as separate steps; `lastCellStateGrad` may be null.
 LstmState composed(Graph& graph, const LstmParams& params, Sequence& prog,
                    const LstmState& fwdStateInit, const Tensor& fwdIntermediates,
                    const Tensor& outputGrad, const Tensor* lastCellStateGrad, Tensor* inputGrad,

@@ -29,12 +29,12 @@ using pe::_6;
 struct Forward {
   const LstmParams& params;
   const LstmWeights& weights;
-  bool ahead;  ///< whether inputs come weighted, with the biases
+  bool ahead;  ///< whether inputs are already weighted, with biases
   OptionFlags options;
   PlanningCache* cache;
   std::vector<unsigned> order = orderOf(params);
   std::size_t n = Sizes(params).O;
-  Tensor sums{};  ///< of the product that each step makes anew
+  Tensor sums{};  ///< of the product, which each step overwrites
 
   /// Whether a step's activations have expressions, so that one compute set follows its product.
   bool fused() const {
@@ -42,7 +42,7 @@ struct Forward {
            internal::kernelActivation(params.recurrentActivation) >= 0;
   }
 
-  /// x W + b of all steps, [T][4][B][O], where the state lies.
+  /// x W + b of all steps, [T][4][B][O], mapped as the state.
   Tensor weighInputs(Graph& graph, const Tensor& in, Sequence& prog,
                      const DebugContext& debug) const {
     const Sizes s(params);
@@ -58,7 +58,7 @@ struct Forward {
     return placed;
   }
 
-  /// The units' sums [batch][4 * output size], without what comes weighted, and without biases.
+  /// The units' sums [batch][4 * output size], without biases and inputs that are already weighted.
   const Tensor& weigh(Graph& graph, const Tensor& input, const Tensor& output, Sequence& prog,
                       const DebugContext& debug) {
     const bool with_input = params.doInputWeightCalc && !ahead;
@@ -71,7 +71,7 @@ struct Forward {
     return sums;
   }
 
-  /// What a unit's activation is of: two tensors, which are to be added.
+  /// Adds to `terms` the two tensors whose sum is the argument of a unit's activation.
   void addTerms(const Tensor& input, unsigned unit, std::vector<Tensor>& terms) const {
     const std::size_t at = order[unit];
     terms.push_back(sums.slice(at * n, (at + 1) * n, 1));
@@ -83,9 +83,9 @@ struct Forward {
         type, pe::Any(pe::PlaceHolder(2 * which + 1) + pe::PlaceHolder(2 * which + 2)));
   }
 
-  /// The state behind a step in its place, in one compute set after the product, and the output
-  /// also into `sequence` where valid. `keep` as in `next`; where there are flags, sequences behind
-  /// their end keep the state.
+  /// Updates the state in place, in one compute set after the product, and also writes the output
+  /// to `sequence` if valid. `keep` is as in `next`. With flags, sequences past their end keep the
+  /// state.
   void fusedStep(Graph& graph, const rnn::RnnBatchwiseFlags& flags, const LstmState& state,
                  const Tensor& input, const Tensor& sequence, const Tensor& keep, Sequence& prog,
                  const DebugContext& debug) {
@@ -119,7 +119,7 @@ struct Forward {
     popops::internal::mapWithOutputs(graph, expressions, terms, results, prog, {debug, "step"});
   }
 
-  /// The gates and the candidate of a step, in [4][batch][output size], where an activation has no
+  /// The gates and the candidate of a step, in [4][batch][output size], for activations without an
   /// expression.
   void units(Graph& graph, const Tensor& input, const Tensor& output, const Tensor& to,
              Sequence& prog, const DebugContext& debug) {
@@ -136,7 +136,7 @@ struct Forward {
     nonLinearityInPlace(graph, params.activation, to[kCandidate], prog, {debug, "candidate"});
   }
 
-  /// The next state; `keep` [6][batch][output size], where valid, becomes what is kept.
+  /// The next state; also writes the kept values to `keep` [6][batch][output size], if valid.
   LstmState next(Graph& graph, const LstmState& state, const Tensor& units, const Tensor& keep,
                  bool in_place, Sequence& prog, const DebugContext& debug) const {
     if (keep.valid()) prog.add(Copy(state.cellState, keep[kPrevCell], false, {debug, "keep"}));
@@ -176,12 +176,12 @@ struct Forward {
   }
 };
 
-/// Sequences as a loop takes them: what a step keeps, and outputs where all are wanted, last.
+/// The sequences of a loop; kept values, and the outputs if all are wanted, come last.
 struct Sequences {
   Tensor inputs, kept, outputs;
 };
 
-/// The most elements of a tensor that one tile has.
+/// The most elements of a tensor on one tile.
 std::size_t mostOnATile(const Graph& graph, const Tensor& t) {
   std::size_t most = 0;
   for (const auto& intervals : graph.getTileMapping(t)) {
@@ -192,13 +192,13 @@ std::size_t mostOnATile(const Graph& graph, const Tensor& t) {
   return most;
 }
 
-/// Where a step's product reads the output before, [batch][output size], if `usual`, where
-/// sequences lie, is another division, and the rest of a step takes no longer there; else an
-/// invalid tensor.
+/// A tensor [batch][output size] mapped where a step's product reads the previous output, if that
+/// divides it differently from `usual`, where sequences lie, and the rest of a step takes no longer
+/// there; else an invalid tensor.
 Tensor placeForProduct(Graph& graph, const Forward& layer, const Tensor& usual,
                        const DebugContext& debug) {
   const LstmParams& params = layer.params;
-  if (params.doInputWeightCalc && !layer.ahead) return {};  // it reads the input beside it
+  if (params.doInputWeightCalc && !layer.ahead) return {};  // it also reads the input
   const auto& type = params.rnn.dataType;
   const Tensor read = poplin::createMatMulInputLHS(
       graph, type, usual.shape(), {layer.n, 4 * layer.n}, debug, layer.options, layer.cache);
@@ -208,7 +208,7 @@ Tensor placeForProduct(Graph& graph, const Forward& layer, const Tensor& usual,
   return there != now && there <= std::max(now, one_turn) ? read : Tensor();
 }
 
-/// By turns of several steps.
+/// Runs turns of several steps.
 LstmState inTurns(Graph& graph, Forward& layer, const LstmState& begin, const Sequences& sequences,
                   Sequence& prog, const DebugContext& debug) {
   const Tensor usual =
@@ -231,7 +231,7 @@ LstmState inTurns(Graph& graph, Forward& layer, const LstmState& begin, const Se
   return state;
 }
 
-/// One step after the other, with limits.
+/// Runs one step after another, with limits.
 LstmState byStep(Graph& graph, Forward& layer, const LstmState& begin, const Sequences& sequences,
                  Sequence& prog, const DebugContext& debug) {
   const auto step = [&](Graph& g, const rnn::TimeStepState&, const rnn::RnnBatchwiseFlags& flags,
@@ -248,7 +248,7 @@ LstmState byStep(Graph& graph, Forward& layer, const LstmState& begin, const Seq
   return {last[0][0], last[1][0]};
 }
 
-/// The layer in steps of its own: the output, and the last cell state.
+/// The layer as separate steps: the output, and the last cell state.
 std::pair<Tensor, Tensor> composed(Graph& graph, const LstmParams& params,
                                    const LstmState& stateInit, const Tensor& in,
                                    const LstmWeights& weights, Tensor* intermediates,

@@ -26,13 +26,13 @@ using poplar::Tensor;
                                ". Use one of the enumeration's names.");
 }
 
-/// Of the tanh form of GELU, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): what x
-/// is multiplied by, as sigmoid(2 u), which keeps its digits where the tanh is near -1.
+/// The factor of x in the tanh form of GELU, x / 2 (1 + tanh(u)) with u = sqrt(2 / pi)
+/// (x + 0.044715 x^3), as sigmoid(2 u), which keeps its digits where the tanh is near -1.
 Expr geluShare(const Expr& x) {
   return pe::Sigmoid(Const(2 * 0.7978845608f) * (x + Const(0.044715f) * x * x * x));
 }
 
-/// `x` is the argument as it is computed with.
+/// `x` is the argument in the type of the computation.
 Expr forward(NonLinearityType type, const Expr& x) {
   switch (type) {
     case NonLinearityType::SIGMOID:
@@ -54,7 +54,7 @@ Expr forward(NonLinearityType type, const Expr& x) {
   }
 }
 
-/// The gradient `grad` times the derivative at `act`, both as they are computed with.
+/// The gradient `grad` times the derivative at `act`, both in the type of the computation.
 Expr gradient(NonLinearityType type, const Expr& act, const Expr& grad) {
   const Const one(1.0f);
   switch (type) {
@@ -84,7 +84,7 @@ Expr gradient(NonLinearityType type, const Expr& act, const Expr& grad) {
   }
 }
 
-/// PopLibs' vertices compute these in float and round once, also those of HALF.
+/// PopLibs' vertices compute these in float and round once, even for HALF.
 bool isOfFloats(NonLinearityType type) {
   return type == NonLinearityType::GELU || type == NonLinearityType::GELU_ERF ||
          type == NonLinearityType::SWISH;

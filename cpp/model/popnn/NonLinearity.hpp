@@ -1,7 +1,7 @@
 #pragma once
 #include "popnn/NonLinearityDef.hpp"
 
-// Codelets include this for the type; the names of functions are theirs.
+// Codelets include this only for the type, so that they can use the functions' names.
 #ifndef __POPC__
 #include "poplar/DebugContext.hpp"
 #include "poplar/Graph.hpp"
@@ -12,12 +12,12 @@ namespace popnn {
 
 /// The non-linearity of every element of FLOAT or HALF, with the cycles of popnn's own vertices.
 /// The softmax types normalise over the last dimension, with popops' reductions and maps:
-/// SOFTMAX as exp(x) / sum(exp(x)), SOFTMAX_STABLE with the maximum taken from x first, and
-/// SOFTMAX_SCALED as SOFTMAX_STABLE times 16384, to keep small probabilities from HALF's
-/// underflow. nonLinearityScaling becomes this factor, or 1 for the other types.
+/// SOFTMAX as exp(x) / sum(exp(x)), SOFTMAX_STABLE with the maximum subtracted from x first, and
+/// SOFTMAX_SCALED as SOFTMAX_STABLE times 16384, to keep small probabilities from underflow in
+/// HALF. nonLinearityScaling becomes this factor, or 1 for the other types.
 ///
-/// A compute set given in a program's place runs the steps together with its vertices. No option
-/// has an effect.
+/// A compute set given instead of a program runs the steps together with its vertices. Options have
+/// no effect.
 poplar::Tensor nonLinearity(poplar::Graph& graph, NonLinearityType type, poplar::Tensor t,
                             poplar::program::Sequence& prog,
                             const poplar::DebugContext& debugContext = {},
@@ -44,7 +44,7 @@ void nonLinearityInPlace(poplar::Graph& graph, NonLinearityType type, poplar::Te
 
 /// The gradient with respect to the input. `act` is the output for SIGMOID, RELU, TANH and the
 /// softmax types, and the input for HARD_SIGMOID, GELU, GELU_ERF and SWISH. The gradient of
-/// SOFTMAX_SCALED is that of SOFTMAX, as in PopLibs: `act` is to be without the factor.
+/// SOFTMAX_SCALED is that of SOFTMAX, as in PopLibs: `act` must not contain the factor.
 poplar::Tensor nonLinearityInputGradient(poplar::Graph& graph, NonLinearityType type,
                                          poplar::Tensor act, poplar::Tensor outGradient,
                                          poplar::program::Sequence& prog,

@@ -47,7 +47,7 @@ inline std::istream& operator>>(std::istream& in, NonLinearityType& type) {
                                ". Use sigmoid, relu, tanh, gelu or softmax.");
 }
 
-/// As it stands in the name of a vertex; poputil::templateVertex finds it.
+/// The type as written in the names of vertices; poputil::templateVertex finds this function.
 inline std::string vertexTemplateToString(const NonLinearityType& type) {
   static const char* const names[] = {"SIGMOID",        "HARD_SIGMOID",  "RELU",  "TANH",
                                       "GELU",           "GELU_ERF",      "SWISH", "SOFTMAX",

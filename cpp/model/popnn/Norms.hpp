@@ -8,9 +8,9 @@
 
 namespace popnn {
 
-/// Operations of a normalisation layer, an addition, multiplication or root counted as one: 5 for
-/// each element of the activations and 6 for each statistic (2 for each element where statistics
-/// are not computed); of its gradient, 8 and 2; of its parameters' update, 2 and 4.
+/// Operations of a normalisation layer, where an addition, multiplication or root counts as one: 5
+/// for each element of the activations and 6 for each statistic (2 for each element if statistics
+/// are not computed). Its gradient has 8 and 2, its parameters' update 2 and 4.
 std::uint64_t getNormFwdFlops(std::size_t statisticsSize, std::size_t numActsElements,
                               bool computeStats = true);
 std::uint64_t getNormBwdFlops(std::size_t statisticsSize, std::size_t numActsElements);

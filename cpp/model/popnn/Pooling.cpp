@@ -28,8 +28,8 @@ using engine::reduction::Reducer;
                                "; got " + got + ". Check the parameters.");
 }
 
-/// Refuses others than PopLibs has. None changes anything: the model has one plan of a pooling,
-/// which maps results linearly and sums in float.
+/// Refuses options that PopLibs does not have. Options have no effect: the model has one plan for
+/// pooling, which maps results linearly and sums in float.
 void checkOptions(const poplar::OptionFlags& options) {
   using poplibs::OptionHandler;
   bool unused = false;

@@ -55,7 +55,7 @@ std::vector<std::size_t> getOutputFieldShape(const PoolParams& params);
 /// multiplication for each output; the backward pass has as many.
 std::uint64_t getFwdFlops(const PoolParams& params);
 std::uint64_t getBwdFlops(const PoolParams& params);
-/// The same in cycles of a machine all of whose tiles work on whole 64-bit vectors.
+/// The same in cycles, if all tiles work on whole 64-bit vectors.
 double getFwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params);
 double getBwdPerfectCycleCount(const poplar::Graph& graph, const PoolParams& params);
 
@@ -65,8 +65,8 @@ poplar::Tensor pool(poplar::Graph& graph, const PoolParams& params, const poplar
                     const poplar::OptionFlags& options = {});
 
 /// The gradient of MAX pooling with respect to its input: every element that equals its window's
-/// maximum gets the window's gradient, divided by their number where `useScaledGradient`. For AVG
-/// and SUM pooling it is that of the other form.
+/// maximum gets the window's gradient, divided by their number if `useScaledGradient`. For AVG and
+/// SUM pooling it is that of the function below.
 poplar::Tensor poolInputGradient(poplar::Graph& graph, const PoolParams& params,
                                  const poplar::Tensor& in, const poplar::Tensor& pooled,
                                  const poplar::Tensor& pooledGradient, bool useScaledGradient,

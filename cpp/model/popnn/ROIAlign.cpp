@@ -36,7 +36,7 @@ void checkShapes(const Tensor& data, const Tensor& rois, const Tensor& index,
       index.shapeToString() + " and ratio " + std::to_string(params.samplingRatio_) + ".");
 }
 
-/// 0, 1, ... n - 1, as [1][n] of FLOAT.
+/// first, first + step, ...: n numbers as [1][n] of FLOAT.
 Tensor countTo(Graph& graph, std::size_t n, float first, float step, const DebugContext& debug) {
   std::vector<float> values(n);
   for (std::size_t i = 0; i < n; ++i) values[i] = first + step * static_cast<float>(i);
@@ -74,8 +74,8 @@ class Matrices {
     return popops::map(graph_, expression, ts, prog_, {debug_, "weights"});
   }
 
-  /// A bin's samples lie evenly in it; each takes from the pixels beside it by nearness. Samples
-  /// more than a pixel outside take nothing.
+  /// A bin's samples are evenly spaced; each interpolates between the pixels next to it. Samples
+  /// more than a pixel outside are zero.
   Tensor weights(const Tensor& low, const Tensor& high, std::size_t bins, std::size_t pixels) {
     const std::size_t regions = low.dim(0), samples = params_.samplingRatio_;
     const float scale = params_.spatialScale_, shift = params_.aligned_ ? 0.5f : 0.0f;

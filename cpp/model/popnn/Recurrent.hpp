@@ -13,7 +13,7 @@ namespace popnn {
 /// Vanilla recurrent layers: y = nonLinearity(x Wi^T + h Wf^T + b), with x [batch, input size] the
 /// input and h the output of the step before, Wi [output size, input size] the input weights, Wf
 /// [output size, output size] the feedback weights and b [output size]. inferenceOnly has no
-/// effect; a planning cache and partialsType go to the matrix products.
+/// effect; a planning cache and partialsType are passed to the matrix products.
 namespace rnn {
 
 /// The products of forward, backward and weight update, for poplin::preplanMatMuls.
@@ -37,12 +37,12 @@ poplar::Tensor createInput(poplar::Graph& graph, unsigned numSteps, unsigned bat
                            bool inferenceOnly = false,
                            const poplar::DebugContext& debugContext = {},
                            poplin::matmul::PlanningCache* planningCache = nullptr);
-/// The state before the first step, [batchSize, outputSize]; zero where initState.
+/// The state before the first step, [batchSize, outputSize]; zero if initState.
 poplar::Tensor createFwdState(poplar::Graph& graph, const poplar::Type& dType, unsigned batchSize,
                               unsigned outputSize, poplar::program::Sequence& prog, bool initState,
                               bool inferenceOnly, const poplar::DebugContext& debugContext = {},
                               poplin::matmul::PlanningCache* planningCache = nullptr);
-/// The state itself: it is the output.
+/// Returns the state itself, which is the output.
 poplar::Tensor getOutputFromFwdState(const poplar::Tensor& fwdState);
 poplar::Tensor createWeightsInput(poplar::Graph& graph, unsigned sequenceSize, unsigned batchSize,
                                   unsigned inputSize, unsigned outputSize,
@@ -76,13 +76,13 @@ poplar::Tensor forwardIterate(poplar::Graph& graph, const poplar::Tensor& feedFw
                               const poplar::DebugContext& debugContext = {},
                               poplin::matmul::PlanningCache* planningCache = nullptr);
 
-/// The state behind the last step of the backward pass: zeros [batchSize, outputSize].
+/// The state with which the backward pass begins: zeros [batchSize, outputSize].
 poplar::Tensor createBwdState(poplar::Graph& graph, const poplar::Type& dType, unsigned batchSize,
                               unsigned outputSize, poplar::program::Sequence& prog,
                               const poplar::DebugContext& debugContext = {},
                               poplin::matmul::PlanningCache* planningCache = nullptr);
-/// One step back: the gradient of the step's input and the new state, the gradient in front of the
-/// non-linearity. The second form gives the state alone.
+/// One backward step: the gradient of the step's input and the new state, which is the gradient
+/// before the non-linearity. The second form returns the state alone.
 std::pair<poplar::Tensor, poplar::Tensor> backwardGradientStep(
     poplar::Graph& graph, const poplar::Tensor& nextLayerGrad, const poplar::Tensor& bwdState,
     const poplar::Tensor& actOut, const poplar::Tensor& weightsInput,
@@ -108,7 +108,7 @@ void paramDeltaUpdate(poplar::Graph& graph, const poplar::Tensor& bwdState,
                       const poplar::DebugContext& debugContext = {},
                       poplin::matmul::PlanningCache* planningCache = nullptr);
 
-/// The outputs of all steps. Where weightedIn is not null, it stands for
+/// The outputs of all steps. weightedIn, unless null, replaces
 /// forwardWeightInput(prevLayerActs, feedFwdWeights).
 poplar::Tensor rnnFwdSequence(poplar::Graph& graph, poplar::program::Sequence& prog,
                               const poplar::Tensor& fwdStateInit, const poplar::Tensor* weightedIn,
@@ -119,8 +119,8 @@ poplar::Tensor rnnFwdSequence(poplar::Graph& graph, poplar::program::Sequence& p
                               const poplar::Type& partialsType, bool inferenceOnly,
                               const poplar::DebugContext& debugContext = {},
                               poplin::matmul::PlanningCache* planningCache = nullptr);
-/// The gradients of the inputs (invalid where ignoreInputGradientCalc) and, where doWU, of input
-/// weights, feedback weights and biases.
+/// The gradients of the inputs (invalid if ignoreInputGradientCalc) and, if doWU, of input weights,
+/// feedback weights and biases.
 std::tuple<poplar::Tensor, poplar::Tensor, poplar::Tensor, poplar::Tensor> rnnBwdSequence(
     poplar::Graph& graph, bool doWU, bool ignoreInputGradientCalc, poplar::program::Sequence& prog,
     const poplar::Tensor& fwdStateInit, const poplar::Tensor& fwdState,

@@ -39,7 +39,7 @@ Tensor byStep(const Tensor& t, std::size_t steps) {
   return t.reshapePartial(0, 1, {steps, t.dim(0) / steps});
 }
 
-/// The tile of a layer's first elements, which sizes choose, so that layers begin all around.
+/// The tile of a layer's first elements. Sizes choose it, so that layers begin on different tiles.
 unsigned firstTile(const Graph& graph, const RnnParams& params) {
   std::size_t seed = params.maxTimeSteps;
   for (const std::size_t n : {params.batchSize, params.layerSizes[0], params.layerSizes[1]})
@@ -48,7 +48,7 @@ unsigned firstTile(const Graph& graph, const RnnParams& params) {
 }
 
 /// [steps][multiple][batch][size]: an element's steps and multiples are on one tile, the same for
-/// all tensors of a layer and size, so that slices of a step and states meet where they are.
+/// all tensors of a layer and size, so that slices of a step and states lie together.
 Tensor aligned(Graph& graph, const RnnParams& params, std::size_t steps, std::size_t multiple,
                std::size_t size, const DebugContext& debug) {
   const Tensor t =
@@ -66,7 +66,7 @@ Tensor aligned(Graph& graph, const RnnParams& params, std::size_t steps, std::si
   return t.dimShuffle({2, 3, 0, 1});
 }
 
-/// A variable where a step of a sequence lies.
+/// A variable mapped as a step of a sequence.
 Tensor oneStep(Graph& graph, const Tensor& step, const DebugContext& debug) {
   return graph.clone(step, debug, poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
 }
@@ -77,7 +77,7 @@ std::size_t bytesOnFullestTile(const Graph& graph, const RnnParams& params, std:
   return elements * graph.getTarget().getTypeSize(params.dataType);
 }
 
-/// The parts that both kinds of network have in common: what happens in one step.
+/// What both kinds of network share: the work of one step.
 class Network {
  public:
   Network(Graph& graph, const RnnParams& params, const std::vector<Tensor>& initState,
@@ -125,7 +125,7 @@ class Network {
     if (sequence_.output.valid()) popops::zero(graph_, sequence_.output, prog, {debug_, "zero"});
   }
 
-  /// One step at time.counter, of the slices given; `after` adds what follows the cell.
+  /// Adds one step at time.counter, which `body` fills; it runs if any sequence has this step.
   template <class Body>
   void addStep(Sequence& loop, const Body& body) {
     if (!params_.variableTimeSteps()) {

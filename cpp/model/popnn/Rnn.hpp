@@ -19,8 +19,8 @@ struct RnnParams {
   std::size_t batchSize;
   std::size_t maxTimeSteps;
   std::size_t timeSteps;  ///< deprecated: maxTimeSteps
-  /// The steps at run time, of INT or UNSIGNED_INT: [batchSize] or, for all sequences alike, one
-  /// element. Invalid where each sequence has maxTimeSteps.
+  /// The steps at run time, of INT or UNSIGNED_INT: [batchSize], or one element for all sequences.
+  /// Invalid if each sequence has maxTimeSteps.
   poplar::Tensor varTimeSteps;
   std::vector<std::size_t> layerSizes;  ///< input size, output size
 
@@ -54,13 +54,13 @@ poplar::Tensor createOutputTensor(poplar::Graph& graph, const RnnParams& params,
                                   unsigned numShards,
                                   const poplar::DebugContext& debugContext = {});
 
-/// tBase one step later: its first step is a copy of tSingle, its n-th is tBase's n-1-th.
+/// tBase shifted by one step: step 0 is a copy of tSingle, and step n is step n - 1 of tBase.
 poplar::Tensor shiftRnnTensor(poplar::Graph& graph, const RnnParams& params,
                               const poplar::Tensor& tBase, const poplar::Tensor& tSingle,
                               poplar::program::Sequence& prog, unsigned numShards,
                               const poplar::DebugContext& debugContext = {});
 
-/// The tensors of one step: inputs [batch, size]; the others keep a dimension in front, of their
+/// The tensors of one step: inputs [batch, size]; the others keep a leading dimension of their
 /// multiple.
 struct RnnSlice {
   std::vector<poplar::Tensor> inputs;
@@ -69,8 +69,8 @@ struct RnnSlice {
   std::vector<poplar::Tensor> outputs;
 };
 
-/// For each sequence of the batch, 1 (0) of dataType where the step is within its steps, and the
-/// opposite. Valid where the steps are given per sequence.
+/// For each sequence of the batch, in dataType: whether it has this step (1 or 0), and the inverse.
+/// Valid if the steps are given per sequence.
 struct RnnBatchwiseFlags {
   poplar::Tensor mask;
   poplar::Tensor inverse;
@@ -78,7 +78,7 @@ struct RnnBatchwiseFlags {
   bool valid() const { return mask.valid(); }
 };
 
-/// UNSIGNED_INT [1]: the first step of the shard (0) and the step; BOOL, valid where the steps are
+/// UNSIGNED_INT [1]: the first step of the shard (0) and the step; BOOL, valid if the steps are
 /// variable: whether any sequence has this step.
 struct TimeStepState {
   poplar::Tensor begin;
@@ -87,33 +87,33 @@ struct TimeStepState {
 };
 
 /// The program of one step. It updates the state tensors in place, reads the slice's inputs and
-/// interimIn and writes its outputs and interimOut. It may put tensors of its own into `created`
-/// and what initialises them into the program given, which runs before the loop.
+/// interimIn and writes its outputs and interimOut. It may add its own tensors to `created`, and
+/// their initialisation to the given program, which runs before the loop.
 using LoopBodyType = std::function<poplar::program::Sequence(
     poplar::Graph& graph, const TimeStepState& time, const RnnBatchwiseFlags&,
     std::vector<poplar::Tensor>&, const RnnSlice& slice, std::vector<poplar::Tensor>&,
     poplar::program::Sequence*, const poplar::DebugNameAndId&)>;
 
-/// The program that takes the temporaries of the last `stepsPerGather` steps, slice.interimIn
+/// The program that processes the temporaries of the last `stepsPerGather` steps, slice.interimIn
 /// [stepsPerGather * numTemps, batch, output size] in the order of time, and slice.inputs [steps,
 /// batch, size].
 using GatherBodyType = std::function<poplar::program::Sequence(
     poplar::Graph& graph, const RnnSlice& slice, unsigned stepsPerGather,
     poplar::program::Sequence*, const poplar::DebugNameAndId&)>;
 
-/// Where the state of an index is kept for each step, [maxTimeSteps, batch, size]; `output` may be
+/// Keeps the state of an index for each step in `output` [maxTimeSteps, batch, size], which may be
 /// invalid.
 struct StateSequence {
   poplar::Tensor output;
   std::size_t stateIndex;
 };
 
-/// Runs a cell for each step, from the last one where `reverse`. Returns the states after the last
-/// step run and then what loopFn put into `created`. Steps behind the end of all sequences do not
-/// run; what they would write to sequences is zero, and to a StateSequence's too.
+/// Runs a cell for each step, from the last one if `reverse`. Returns the states after the last
+/// step run, then the tensors that loopFn added to `created`. Steps past the end of all sequences
+/// do not run; sequences, also a StateSequence's, are zero there.
 ///
 /// interimIn, interimOut and outputs have their steps in dimension 0: [maxTimeSteps * multiple,
-/// batch, size] or [maxTimeSteps, multiple, batch, size]. Options: codeReuse, without effect.
+/// batch, size] or [maxTimeSteps, multiple, batch, size]. Options: codeReuse has no effect.
 std::vector<poplar::Tensor> Rnn(poplar::Graph& graph, const RnnParams& params, bool reverse,
                                 const std::vector<poplar::Tensor>& initState,
                                 const StateSequence& stateSequence,
@@ -126,8 +126,8 @@ std::vector<poplar::Tensor> Rnn(poplar::Graph& graph, const RnnParams& params, b
                                 const poplar::DebugContext& debugContext = {});
 
 /// The same backwards in time, with numTemps temporaries [batch, output size] of each step in
-/// slice.interimOut, which gatherFn takes whenever stepsPerGather of them are there;
-/// maxTimeSteps has to be a multiple of it.
+/// slice.interimOut, which gatherFn processes after every stepsPerGather steps; maxTimeSteps must
+/// be a multiple of it.
 std::vector<poplar::Tensor> Rnn(
     poplar::Graph& graph, const RnnParams& params, const std::vector<poplar::Tensor>& initState,
     const StateSequence& stateSequence, const std::vector<poplar::Tensor>& inputs,

@@ -4,8 +4,8 @@
 
 namespace popops {
 
-/// Whether every element of a BOOL tensor is true: a BOOL scalar. Throws poplibs_error for another
-/// type.
+/// Returns a BOOL scalar: whether every element of a BOOL tensor is true. Throws poplibs_error for
+/// other types.
 poplar::Tensor allTrue(poplar::Graph& graph, const poplar::Tensor& A,
                        poplar::program::Sequence& prog,
                        const poplar::DebugContext& debugContext = {});

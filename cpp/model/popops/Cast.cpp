@@ -16,7 +16,7 @@ using poplar::Tensor;
 
 bool isFloating(const poplar::Type& type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
-/// dst = src where one of them, or both, are quarters.
+/// Converts `src` to `dst`, where one or both are quarters.
 void castByFloats(poplar::Graph& graph, const Tensor& src, const Tensor& dst,
                   poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {
   const bool to_quarters = dst.hasMetadata();
@@ -97,7 +97,7 @@ poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const popla
 
 namespace {
 
-/// While one lives, what is added to the graph rounds to the nearest half, however it did before.
+/// While in scope, steps added to the graph round to the nearest half, whatever mode was set.
 class WithNearestHalves {
  public:
   explicit WithNearestHalves(poplar::Graph& graph)

@@ -5,8 +5,8 @@
 
 namespace popops {
 
-/// A tensor of the same shape and mapping with the elements converted to `dstType`. To an integer:
-/// truncates, saturates, NaN gives 0.
+/// Converts the elements to `dstType`, in a tensor of the same shape and mapping. Conversion to an
+/// integer truncates and saturates; NaN becomes 0.
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
@@ -19,13 +19,13 @@ poplar::program::Program cast(poplar::Graph& graph, const poplar::Tensor& src,
 void castWithOutput(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
 
-/// The same in a compute set of the caller's.
+/// The same in the caller's compute set.
 void cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Tensor& dst,
           poplar::ComputeSet cs);
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     poplar::ComputeSet cs, const poplar::DebugContext& debugContext = {});
-/// To quarters with the metadata given, which other types ignore; to nearest even. Integers and
-/// quarters of another format are cast by way of FLOAT.
+/// Casts to quarters with the given metadata, rounding to nearest even; other types ignore the
+/// metadata. Integers and quarters of another format are cast via FLOAT.
 poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const poplar::Type& dstType,
                     const poplar::Tensor& metadata, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext = {});
@@ -33,8 +33,8 @@ poplar::Tensor cast(poplar::Graph& graph, const poplar::Tensor& src, const popla
                     const poplar::Tensor& metadata, poplar::ComputeSet cs,
                     const poplar::DebugContext& debugContext = {});
 
-/// Whether `input`, one element of FLOAT, is within `tolerance` (relative) of itself when cast to
-/// HALF and back: a BOOL scalar. Throws poplibs_error for other types and sizes.
+/// Returns a BOOL scalar: whether casting `input`, a single FLOAT, to HALF and back changes it by
+/// at most `tolerance` (relative). Throws poplibs_error for other types and sizes.
 poplar::Tensor checkAccuracyWhenCast(poplar::Graph& graph, const poplar::Tensor& input,
                                      poplar::Type outputType, double tolerance,
                                      poplar::program::Sequence& prog,

@@ -7,20 +7,20 @@
 
 namespace popops {
 
-/// The last `size` tensors of one shape that were added.
+/// A ring buffer of the last `size` tensors added, all of one shape.
 class CircBuf {
  public:
   CircBuf(poplar::Graph& graph, const poplar::Type& dataType, unsigned size,
           const std::vector<std::size_t>& shape, const poplar::DebugContext& debugContext = {});
 
-  /// What was added `i` additions before the last one; 0 is the last. Throws poplibs_error unless
-  /// i < size().
+  /// The tensor added `i` additions before the last one; 0 is the last. Throws poplibs_error
+  /// unless i < size().
   poplar::Tensor prev(unsigned i, poplar::program::Sequence& seq,
                       const poplar::DebugContext& debugContext = {});
   void add(const poplar::Tensor& t, poplar::program::Sequence& seq,
            const poplar::DebugContext& debugContext = {});
 
-  /// Where the next one will lie, from 0 on: UNSIGNED_INT, one element.
+  /// The index of the next tensor, from 0: UNSIGNED_INT, one element.
   poplar::Tensor getIndex() const { return index_; }
   unsigned size() const { return size_; }
 

@@ -8,10 +8,10 @@
 
 namespace popops {
 
-/// How a collective combines elements: gcl's operators, under the name they had here before.
+/// How a collective combines elements: gcl's operators, under their earlier popops name.
 using ipujax::engine::collective::CollectiveOperator;
 
-/// The operator of a reduction. Throws poplibs_error for LOG_ADD, which no collective has.
+/// Converts a reduction's operation. Throws poplibs_error for LOG_ADD, which no collective has.
 CollectiveOperator operationToCollectiveOperator(const Operation& col);
 
 /// The part of a tensor that lies on one IPU.
@@ -20,11 +20,11 @@ struct Chunk {
   Chunk(poplar::Tensor tensor, unsigned index, unsigned offset)
       : tensor(std::move(tensor)), index(index), offset(offset) {}
   poplar::Tensor tensor;
-  unsigned index = 0;   ///< its place among the parts
-  unsigned offset = 0;  ///< within the parts of one place
+  unsigned index = 0;   ///< position among the parts
+  unsigned offset = 0;  ///< order among parts with the same index
 };
 
-/// All parts, and the tensor whose shape they have together.
+/// All parts, and the original tensor, whose shape they have together.
 struct Chunks {
   Chunks() = default;
   Chunks(unsigned size) : chunks(size) {}  // NOLINT: implicit as in the SDK

@@ -2,8 +2,8 @@
 #include "popops/CollectiveTypes.hpp"
 #include "popops/TensorCollectives.hpp"
 
-/// The collectives of replicas as popops had them before gcl; each is gcl's function over all
-/// replicas. A `parentGraph` has no effect.
+/// Collectives over replicas with the API that popops had before gcl; each calls gcl's function
+/// over all replicas. `parentGraph` has no effect.
 namespace popops {
 
 #define IPUJAX_COLLECTIVE_TAIL     \
@@ -18,8 +18,8 @@ void replicatedAllReduceWithOutput(poplar::Graph& graph, const poplar::Tensor& d
                                    IPUJAX_COLLECTIVE_TAIL);
 void replicatedAllReduceInPlace(poplar::Graph& graph, poplar::Tensor& data, CollectiveOperator op,
                                 IPUJAX_COLLECTIVE_TAIL);
-/// Replica j gets part j of the combination of tensors of rank 1, padded with zeros; where a
-/// replica has several IPUs, part j of the elements on each, in the order of the IPUs. Throws
+/// Combines tensors of rank 1, padded with zeros; replica j gets part j of the result. If a
+/// replica has several IPUs, it gets part j of the elements on each, in IPU order. Throws
 /// poplibs_error for another rank.
 poplar::Tensor replicatedReduceScatter(poplar::Graph& graph, const poplar::Tensor& toReduce,
                                        CollectiveOperator op, IPUJAX_COLLECTIVE_TAIL);
@@ -36,7 +36,7 @@ inline poplar::Tensor replicatedAllReduce(poplar::Graph& graph, poplar::Graph& /
   return replicatedAllReduce(graph, data, op, prog, debugContext, options);
 }
 
-// The same by a reduction's operation.
+// Overloads that take a reduction's operation.
 inline Chunks reduceScatter(poplar::Graph& graph, const poplar::Tensor& toReduce, Operation op,
                             IPUJAX_COLLECTIVE_TAIL) {
   return reduceScatter(graph, toReduce, operationToCollectiveOperator(op), prog, debugContext,

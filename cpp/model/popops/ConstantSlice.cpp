@@ -8,7 +8,7 @@
 namespace popops {
 namespace {
 
-/// [n, 1] on tile 0, as the functions of run-time offsets take them.
+/// The offsets as [n, 1] on tile 0, the form that functions with run-time offsets take.
 poplar::Tensor constantOffsets(poplar::Graph& graph, const std::vector<unsigned>& offsets,
                                const poplar::DebugContext& debugContext) {
   const auto rows = graph.addConstant(poplar::UNSIGNED_INT, {offsets.size(), 1}, offsets.data(),
@@ -23,7 +23,7 @@ poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
                           poplar::ArrayRef<unsigned> offsets, std::size_t dim,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                           const poplar::OptionFlags& optionFlags) {
-  // Nothing is left to do at run time: offsets outside are 0, or their slices zeros.
+  // Nothing is checked at run time: out-of-range offsets become 0 here, or their slices zeros.
   const auto options = internal::sliceOptions(optionFlags);
   std::vector<unsigned> inside = offsets.cloneAsVector();
   std::vector<std::size_t> zeros;

@@ -66,7 +66,7 @@ std::uint64_t numSlots(const Tensor& t, const Dims& dims, const Dims& sizes) {
   return slots;
 }
 
-/// The offsets as [K]; where there is a copy for each tile, [K, tiles], the first one is read.
+/// The offsets as [K]; if there is a copy for each tile, [K, tiles], the first one is read.
 Tensor offsetVector(const char* function, const Tensor& t, const Tensor& offset, const Dims& dims) {
   if (offset.rank() == 0 && dims.size() == 1) return offset.expand({0});
   if (offset.rank() == 2 && offset.dim(0) == dims.size() && offset.dim(1) > 0)
@@ -83,7 +83,7 @@ Tensor offsetRows(const char* function, const Tensor& t, const Tensor& offsets, 
   return offsets;
 }
 
-/// Of quarters: what is sliced has their format and scale.
+/// A slice of quarters has the format and scale of `t`.
 void copyMetadata(const Tensor& t, const Tensor& out, poplar::program::Sequence& prog) {
   if (t.hasMetadata() && out.getMetadata() != t.getMetadata())
     prog.add(poplar::program::Copy(t.getMetadata(), out.getMetadata()));
@@ -128,8 +128,8 @@ Tensor checkedOffset(const char* function, const Tensor& t, const Tensor& part,
   return starts;
 }
 
-/// What options say of the offsets of one slice: all that begin inside are good, since a slice goes
-/// on at the start of a dimension.
+/// The options' rules for the offsets of one slice: any start inside is valid, since a slice wraps
+/// around to the start of a dimension.
 internal::SliceOffsets oneOffset(const Tensor& t, const Dims& dims,
                                  const poplar::OptionFlags& options) {
   return {t, dims, Dims(dims.size(), 1), options};
@@ -163,7 +163,7 @@ Tensor sliceVariable(poplar::Graph& graph, const Tensor& t, const Dims& dims, co
   return out;
 }
 
-/// What the fullest tile has of a tensor; none where not all of it is mapped.
+/// The number of a tensor's elements on its fullest tile; nullopt unless all of it is mapped.
 std::optional<std::size_t> fullestTile(const poplar::Graph::TileToTensorMapping& mapping,
                                        std::size_t elements) {
   std::size_t fullest = 0;
@@ -178,7 +178,7 @@ std::optional<std::size_t> fullestTile(const poplar::Graph::TileToTensorMapping&
   return fullest;
 }
 
-/// A variable for a slice of `t`. It lies where the first slice of `t` lies, so that nothing moves,
+/// A variable for a slice of `t`. It is mapped like the first slice of `t`, so that nothing moves,
 /// unless that fills a tile more than a linear mapping does.
 Tensor sliceNearTable(poplar::Graph& graph, const Tensor& t, const Dims& dims, const Dims& sizes,
                       poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {

@@ -15,9 +15,9 @@ namespace internal {
 struct SlicePlanData;
 }
 
-/// How slices and updates of a table are spread over tiles: where embedding::plan's table and its
-/// slices lie. A plan that nobody made says nothing: tensors lie as those without a plan. Costs
-/// follow from where tensors lie.
+/// How slices and updates of a table are spread over tiles; embedding::plan makes one. A
+/// default-constructed plan has no effect: tensors are mapped as without a plan. Costs depend only
+/// on where tensors lie.
 class SlicePlan {
  public:
   SlicePlan() = default;
@@ -49,8 +49,9 @@ poplar::Tensor createSliceableTensor(poplar::Graph& graph, const poplar::Type& t
                                      const poplar::OptionFlags& options,
                                      const poplar::DebugContext& debugContext = {});
 
-/// Slices of `t`: shape [numIndices, t's shape with `sizes` in `dims`]. Mapped as the slices of a
-/// sliceable tensor, each tile with all numIndices of its elements; one slice as the first of `t`.
+/// A tensor for slices of `t`: shape [numIndices, t's shape with `sizes` in `dims`]. Mapped as the
+/// slices of a sliceable tensor: a tile has its elements of all slices. A single slice is mapped as
+/// the first slice of `t`.
 poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Tensor& t,
                                  const std::vector<std::size_t>& dims,
                                  const std::vector<std::size_t>& sizes, std::size_t numIndices,
@@ -75,17 +76,18 @@ poplar::Tensor createSliceableTensorFromSlice(poplar::Graph& graph, const poplar
                                               const poplar::DebugContext& debugContext = {});
 
 /// The part of `t` at `offset` (one integer per dim of `dims`), of extent `sizes` there and whole
-/// in the other dimensions. As in the SDK, a slice that reaches the end of a dimension goes on at
-/// its start. The SDK leaves offsets of that dimension's size or more undefined: here they count
-/// modulo the size, or as the options of slices say, which all functions take that have `options`:
+/// in the other dimensions. As in the SDK, a slice that reaches the end of a dimension wraps around
+/// to its start. The SDK leaves offsets outside a dimension undefined; here they are taken modulo
+/// its size, or as the slice options say. All functions that have `options` take these:
 ///
-/// - remapOutOfBoundIndices (true, false) [=false]: an offset outside is 0
-/// - paddingIndexUsed (true, false) [=false]: the size of the sliced dimension is an offset, too,
-///   of zeros, which updates leave out
-/// - validateIndices (true, false) [=false]: another offset outside ends the run with
-///   application_runtime_error; without effect with remapOutOfBoundIndices
+/// - remapOutOfBoundIndices (true, false) [=false]: an offset outside becomes 0
+/// - paddingIndexUsed (true, false) [=false]: the size of the sliced dimension is also a valid
+///   offset; its slice is zeros, and updates skip it
+/// - validateIndices (true, false) [=false]: any other offset outside ends the run with
+///   application_runtime_error; no effect with remapOutOfBoundIndices
 ///
-/// They also take those of embedding::plan, without effect, and throw invalid_option for others.
+/// They also accept the options of embedding::plan, which have no effect, and throw invalid_option
+/// for others.
 poplar::Tensor dynamicSlice(poplar::Graph& graph, const poplar::Tensor& t,
                             const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
                             const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
@@ -103,7 +105,7 @@ poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph& graph, const p
                                                    const std::vector<std::size_t>& sizes);
 
 /// Writes `s` over the part of `t` at `offset`, in place; offsets are as in dynamicSlice. With
-/// paddingIndexUsed it leaves out an update that does not lie inside.
+/// paddingIndexUsed it skips an update that does not lie inside `t`.
 void dynamicUpdate(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& s,
                    const poplar::Tensor& offset, const std::vector<std::size_t>& dims,
                    const std::vector<std::size_t>& sizes, poplar::program::Sequence& prog,
@@ -134,8 +136,8 @@ void multiUpdateAdd(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext = {});
 
-/// The same for slices of size 1 along `dim` at offsets that are known when the graph is made.
-/// Slices outside are zeros, unless the options remap their offsets.
+/// multiSlice and multiUpdateAdd for slices of size 1 along `dim`, at offsets known when the graph
+/// is made. Slices outside are zeros, unless the options remap their offsets.
 poplar::Tensor multiSlice(poplar::Graph& graph, const poplar::Tensor& t,
                           poplar::ArrayRef<unsigned> offsets, std::size_t dim,
                           poplar::program::Sequence& prog,
@@ -154,8 +156,8 @@ void multiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const poplar:
                     const SlicePlan& plan, const poplar::OptionFlags& options,
                     const poplar::DebugContext& debugContext = {});
 
-/// The same for tables, slices and offsets that have a dimension of groups in front: `shape`,
-/// `dims` and `sizes` are those of one group. In the model the groups are served one after another.
+/// The same for tables, slices and offsets with a leading group dimension: `shape`, `dims` and
+/// `sizes` are those of one group. The model processes the groups one after another.
 poplar::Tensor createGroupedSliceableTensor(
     poplar::Graph& graph, const poplar::Type& type, std::size_t groupSize,
     const std::vector<std::size_t>& shape, const std::vector<std::size_t>& dims,
@@ -197,20 +199,20 @@ void groupedMultiUpdateMax(poplar::Graph& graph, const poplar::Tensor& t, const 
 
 namespace embedding {
 
-/// A plan for lookups in, and updates of, a table of numEntries rows of outputSize elements, for
-/// the largest of numLookups. Options, beside those of slices, which have no effect here:
+/// Plans lookups in, and updates of, a table of numEntries rows of outputSize elements, for the
+/// largest of numLookups. The slice options have no effect here. Other options:
 ///
-/// - usedForSlice, usedForUpdate (true, false) [=true]: what it is for; not neither
+/// - usedForSlice, usedForUpdate (true, false) [=true]: what the plan is for; at least one is true
 /// - operationForUpdate (none, add, max) [=add]
-/// - availableMemoryProportion: decimal, 0 to 1 [=0.6] of a tile's memory for temporaries. Where
-///   no plan does with it, the memory is unlimited
+/// - availableMemoryProportion: decimal, 0 to 1 [=0.6] of a tile's memory for temporaries. If no
+///   plan fits, the memory is unlimited
 /// - indicesDistribution (uniform, onePoint) [=uniform]: equally likely, or all the same
 /// - indicesAreSorted (true, false) [=false]
-/// - partialType (half, float): of sums of updates
+/// - partialType (half, float): type of the sums of updates
 /// - planConstraints: JSON, {"lookupSplit": 2, "slicedDimSplit": 4, "unslicedDimSplit": 8,
-///   "unslicedGrainSize": 2, "groupSplit": 1}, each of which fixes a number of the plan
+///   "unslicedGrainSize": 2, "groupSplit": 1}; each member fixes one number of the plan
 ///
-/// Throws invalid_option for others and for wrong values, poplibs_error where there is no plan.
+/// Throws invalid_option for other options and wrong values, poplibs_error if there is no plan.
 SlicePlan plan(const poplar::Graph& graph, const poplar::Type& dataType, std::size_t numEntries,
                std::size_t outputSize, const std::vector<std::size_t>& numLookups,
                const poplar::OptionFlags& options);

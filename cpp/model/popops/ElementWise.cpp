@@ -17,8 +17,8 @@ std::vector<expr::Expr> plain(const std::vector<expr::Any>& exprs) {
   return {exprs.begin(), exprs.end()};
 }
 
-/// Whether forceGenerateCodelet asks for a vertex of its own for a single operation. The values are
-/// the same: reports name the vertex.
+/// Whether forceGenerateCodelet asks for a separate vertex for a single operation. It changes only
+/// the vertex name in reports, not the values.
 bool isGenerated(const poplar::OptionFlags& options) {
   bool generated = false;
   for (const auto& [option, value] : options)
@@ -28,7 +28,7 @@ bool isGenerated(const poplar::OptionFlags& options) {
 
 bool isReal(poplar::Type type) { return type == poplar::FLOAT || type == poplar::HALF; }
 
-/// The expression of a deviation's conversion: `epsilon` of src is _2 or a constant.
+/// The expression that converts a deviation; `epsilon` is _2 or a constant.
 expr::Expr deviationExpr(expr::BinaryOpType op, const expr::Expr& epsilon, poplar::Type from,
                          poplar::Type to) {
   if (from == to) return expr::BinaryOp(op, expr::_1, epsilon);
@@ -36,7 +36,7 @@ expr::Expr deviationExpr(expr::BinaryOpType op, const expr::Expr& epsilon, popla
   return expr::Cast(expr::BinaryOp(op, expr::Cast(expr::_1, type), expr::Cast(epsilon, type)), to);
 }
 
-/// Throws where `other` is not the type that results may have beside the operand's own.
+/// Throws unless `src` is real and `to`, the result's type, is its own type or `other`.
 void checkDeviation(const char* function, const poplar::Tensor& src, poplar::Type to,
                     poplar::Type other) {
   const poplar::Type from = src.elementType();

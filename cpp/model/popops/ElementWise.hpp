@@ -23,8 +23,8 @@ poplar::ProfileValue toProfileValue(const popops::expr::TernaryOpType& op);
 namespace popops {
 
 /// Applies an expression to the elements of tensors, which are broadcast to a common shape by
-/// numpy's rules; `_1` is ts[0]. Cost: popops/internal/ElementWiseCost.hpp. Of the options only
-/// forceGenerateCodelet has an effect: reports name the vertex of one operation as a map's.
+/// numpy's rules; `_1` is ts[0]. Cost: popops/internal/ElementWiseCost.hpp. The only option with an
+/// effect is forceGenerateCodelet: reports name the vertex of a single operation as a map's.
 poplar::Tensor map(poplar::Graph& graph, const expr::Expr& expr,
                    const std::vector<poplar::Tensor>& ts, poplar::program::Sequence& prog,
                    const poplar::DebugContext& debugContext = {},
@@ -41,9 +41,9 @@ void mapWithOutput(poplar::Graph& graph, const expr::Expr& expr,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                    const poplar::OptionFlags& options = {});
 
-/// The same with several expressions in one step: result i is that of exprs[i]. In place it is
-/// written to ts[i]; all expressions read the tensors as they were before. Throw poplibs_error
-/// where the lengths do not agree.
+/// The same with several expressions in one step: result i is that of exprs[i]. In place, it is
+/// written to ts[i]; all expressions read the tensors' previous values. Throws poplibs_error if the
+/// lengths do not match.
 std::vector<poplar::Tensor> map(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
                                 const std::vector<poplar::Tensor>& ts,
                                 poplar::program::Sequence& prog,
@@ -61,8 +61,8 @@ void mapWithOutput(poplar::Graph& graph, const std::vector<expr::Any>& exprs,
 /// Writes a codelet in C++ that computes the expression as `map` does, for popc or
 /// Graph::addCodelets: a Vertex with a field `inK` for each placeholder K that it uses (a vector,
 /// or a scalar for a tensor of one element) and the vector `out`. The model's `map` runs a kernel
-/// instead. Throws poplibs_error for operations and types that codelets do not have. Options: none
-/// has an effect.
+/// instead. Throws poplibs_error for operations and types that codelets do not have. Options have
+/// no effect.
 void outputGeneratedCodelet(const poplar::Target& target, const expr::Expr& expr,
                             const std::vector<poplar::Tensor>& ts,
                             const poplar::OptionFlags& options, std::ostream& os);
@@ -114,8 +114,8 @@ inline void mapWithOutput(poplar::Graph& graph, expr::TernaryOpType op, const po
                 debugContext, options);
 }
 
-/// Throws poplibs_error where a constant of the host's type T is of another kind than elements of
-/// this type: a float or double goes with FLOAT and HALF, any other T with its own type.
+/// Throws poplibs_error unless a constant of the host's type T matches elements of `elementType`:
+/// a float or double matches FLOAT and HALF, any other T its own type.
 template <typename T>
 void checkTypes(poplar::Type elementType, T /*constant*/) {
   using Host = std::conditional_t<std::is_same_v<T, double>, float, T>;
@@ -211,8 +211,8 @@ void checkTypes(poplar::Type elementType, T /*constant*/) {
 #include "engine/ops/ElementwiseOps.def"
 #undef IPUJAX_POPOPS_TAIL
 
-/// 1 / sqrt(src + epsilon), as `dstType`: that of `src` or HALF. `epsilon` has one element of the
-/// type of `src`. Computed in FLOAT where either type is. Throw poplibs_error for other types.
+/// 1 / sqrt(src + epsilon), as `dstType`: the type of `src`, or HALF. `epsilon` has one element of
+/// the type of `src`. Computed in FLOAT if either type is. Throws poplibs_error for other types.
 poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& src,
                                    const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
                                    poplar::Type dstType,
@@ -221,7 +221,7 @@ poplar::Tensor varianceToInvStdDev(poplar::Graph& graph, const poplar::Tensor& s
                                    poplar::program::Sequence& prog, poplar::Type dstType,
                                    const poplar::DebugContext& debugContext = {});
 
-/// The inverse, 1 / src^2 - epsilon, as `dstType`: that of `src` or FLOAT.
+/// The inverse, 1 / src^2 - epsilon, as `dstType`: the type of `src`, or FLOAT.
 poplar::Tensor invStdDevToVariance(poplar::Graph& graph, const poplar::Tensor& src,
                                    const poplar::Tensor& epsilon, poplar::program::Sequence& prog,
                                    poplar::Type dstType,

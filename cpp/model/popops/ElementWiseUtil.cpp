@@ -12,7 +12,7 @@ namespace {
 using poplar::Graph;
 using poplar::Tensor;
 
-/// How well an output in the layout of a tensor spreads the work: less is better, in this order.
+/// How well an output with a tensor's layout spreads the work. Less is better, in this order.
 struct Spread {
   std::size_t most_elements;    ///< on the fullest tile
   std::ptrdiff_t unused_tiles;  ///< negated number of tiles that have elements
@@ -37,7 +37,7 @@ Spread spreadOf(const Graph& graph, const Tensor& t) {
   return spread;
 }
 
-/// The inputs whose layout an output can have.
+/// The inputs whose layout an output can take.
 std::vector<const Tensor*> candidates(const std::vector<Tensor>& inputs) {
   std::vector<const Tensor*> found;
   for (const Tensor& input : inputs) {

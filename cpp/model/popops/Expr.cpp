@@ -54,7 +54,7 @@ void printLines(std::ostream& os, const Node& node, unsigned indent, int depth) 
   }
 }
 
-/// The number that some bytes of the host hold.
+/// Reads a number from bytes of the host.
 template <class T>
 T numberIn(const char* data) {
   T value;

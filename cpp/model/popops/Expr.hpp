@@ -17,20 +17,20 @@
 /// `map(graph, Tanh(_1 * 2.0f + _2), {a, b}, prog)`.
 namespace popops::expr {
 
-/// What an expression is made of. Immutable and shared: an expression used twice is one node, so
-/// a graph of expressions never grows into a tree.
+/// A node of an expression. Immutable and shared: an expression used twice is one node, so a graph
+/// of expressions never grows into a tree.
 struct Node {
   enum class Kind : std::uint8_t { kPlaceHolder, kConst, kOp };
   Kind kind = Kind::kOp;
   ipujax::engine::expr::Op op = ipujax::engine::expr::Op::kConstant;
-  poplar::Type type;           ///< of a constant; result of a cast or bitcast
+  poplar::Type type;           ///< constant: its type; cast or bitcast: the result's type
   std::int64_t immediate = 0;  ///< placeholder: its index from 1; reduce precision: its bits
   bool is_real = false;        ///< constant: its value is `real`, else `integer`
-  bool fixed_type = false;     ///< constant: never takes the type of what it stands beside
+  bool fixed_type = false;     ///< constant: never takes another operand's type
   std::int64_t stream = 0;     ///< operation: see popx::expr::Rounded
   double real = 0;
   std::int64_t integer = 0;
-  poplar::TypeTraits host;  ///< constant: of the host's value that it was made of
+  poplar::TypeTraits host;  ///< constant: type of the host value it was made from
   std::vector<std::shared_ptr<const Node>> args;
 
   Node() = default;
@@ -40,8 +40,8 @@ struct Node {
 };
 using NodeRef = std::shared_ptr<const Node>;
 
-/// Base of all expressions; a handle, cheap to copy. Copies are independent of each other: a handle
-/// that an operand is assigned to (by way of getArg and the like) changes alone.
+/// Base of all expressions; a handle, cheap to copy. Copies are independent: assigning to an
+/// operand of one (through getArg and the like) does not change the others.
 class Expr {
  public:
   virtual ~Expr() = default;
@@ -52,18 +52,18 @@ class Expr {
     node_ = node;
     return *this;
   }
-  /// Of the class that its node has: PlaceHolder, Const, Cast, UnaryOp, BinaryOp or TernaryOp.
+  /// A copy of its node's class: PlaceHolder, Const, Cast, UnaryOp, BinaryOp or TernaryOp.
   std::unique_ptr<Expr> clone() const;
   bool deepEquals(const Expr& other) const;
   std::string toString() const;
   /// With `prettyPrint`, each operand on a line of its own.
   void print(std::ostream& os, unsigned indent = 0, bool prettyPrint = true) const;
-  /// Whether it is of this class, by whatever handle it is held.
+  /// Whether the expression is a T, whatever the handle's class.
   template <class T>
   bool isA() const {
     return T::isClassOf(*node());
   }
-  /// Null where it is not of this class, or is held by a handle of another one.
+  /// Null if the expression is not a T, or the handle is of another class.
   template <class T>
   T* getAs() {
     return isA<T>() ? dynamic_cast<T*>(this) : nullptr;
@@ -81,15 +81,15 @@ class Expr {
   }
 
  protected:
-  /// The i-th operand, which lives as long as this handle and its node are not replaced.
+  /// The i-th operand; valid until this handle or its node is replaced.
   const Expr& operand(std::size_t i) const;
 
  private:
-  /// Operands that were handed out may have been assigned to: then the node is made again.
+  /// Rebuilds the node if an operand that was handed out has been assigned to.
   void takeOperands() const;
 
   mutable NodeRef node_;
-  mutable std::vector<std::unique_ptr<Expr>> operands_;  ///< those that operand() has made
+  mutable std::vector<std::unique_ptr<Expr>> operands_;  ///< made by operand()
 };
 inline bool deepEquals(const Expr& a, const Expr& b) { return a.deepEquals(b); }
 inline std::ostream& operator<<(std::ostream& os, const Expr& expr) {
@@ -120,31 +120,31 @@ class Any {
   std::unique_ptr<Expr> expr_;
 };
 
-/// For the library: an operation of the engine over operands.
+/// For the library: applies an operation of the engine to operands.
 NodeRef makeOp(ipujax::engine::expr::Op op, std::vector<NodeRef> args, poplar::Type type = {},
                std::int64_t immediate = 0);
 
-/// A constant. Beside an operand of another type it takes that type (value-converting).
+/// A constant. Next to an operand of another type its value is converted to that type.
 class Const : public Expr {
  public:
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   Const(T x) : Expr(make(x, typeOf<T>())) {}  // NOLINT: implicit as in the SDK
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   Const(poplar::Type type, T x) : Expr(make(x, type, true)) {}
-  /// Of `type`, from one value of the host. Throws poplibs_error where `host` is not a number.
+  /// A constant of `type` from one host value. Throws poplibs_error unless `host` is a number.
   Const(const poplar::TypeTraits& host, poplar::Type type, const char* data);
   explicit Const(NodeRef node) : Expr(std::move(node)) {}  ///< for the library
 
   const poplar::Type& getType() const { return node()->type; }
-  /// The host's value that it was made of; the bytes live as long as this handle.
+  /// The host value it was made from; the bytes live as long as this handle.
   char* getData() const;
   const poplar::TypeTraits& getTypeTraits() const { return node()->host; }
   double getDataAsDouble() const {
     return node()->is_real ? node()->real : static_cast<double>(node()->integer);
   }
-  /// Throws poplibs_error for a number with a fraction.
+  /// Throws poplibs_error for a floating-point constant.
   std::uint64_t getDataForUnsignedIntegral() const;
-  /// The value, with as many digits as give it back.
+  /// The value, with enough digits to recover a float exactly.
   std::string printValue() const;
   static bool isClassOf(const Node& node) { return node.kind == Node::Kind::kConst; }
 

@@ -5,7 +5,7 @@
 #include "popops/ExprOp.hpp"
 #include "poputil/VertexTemplates.hpp"
 
-/// The names of operations, by `using namespace popops::expr::ostream_ext`.
+/// Print the names of operations; enable with `using namespace popops::expr::ostream_ext`.
 namespace popops::expr::ostream_ext {
 
 std::ostream& operator<<(std::ostream& os, const UnaryOpType& t);
@@ -14,7 +14,7 @@ std::ostream& operator<<(std::ostream& os, const TernaryOpType& t);
 
 }  // namespace popops::expr::ostream_ext
 
-/// As they stand in the names of vertices; poputil::templateVertex finds them.
+/// Operations as written in the names of vertices; poputil::templateVertex finds these functions.
 namespace popops::expr {
 
 std::string vertexTemplateToString(const UnaryOpType& type);

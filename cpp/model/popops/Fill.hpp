@@ -9,15 +9,15 @@
 
 namespace popops {
 
-/// Writes one value to every element, for any type of element; quarters round it as their metadata
-/// say. For the library.
+/// Writes one value to every element, of any type; quarters round it according to their metadata.
+/// For the library.
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequence& prog,
               const expr::Const& value, const poplar::DebugContext& debugContext);
-/// The same by vertices of a compute set.
+/// The same in a compute set.
 void fillWith(poplar::Graph& graph, const poplar::Tensor& t, const poplar::ComputeSet& fillCS,
               const expr::Const& value);
 
-/// The value as elements of `t` have it; quarters are made of a FLOAT.
+/// The value in the element type of `t`, or FLOAT for quarters, which are cast from it.
 template <typename FillValueType>
 expr::Const fillValueOf(const poplar::Tensor& t, FillValueType fillValue) {
   return {t.elementType().requiresMetadata() ? poplar::FLOAT : t.elementType(), fillValue};
@@ -36,8 +36,8 @@ void fill(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
   for (const auto& t : ts) fill(graph, t, prog, fillValue, debugContext);
 }
 
-/// Fills all of `t`, or the regions of flattened `t` that `tileRegions` or `mapping` (by tile)
-/// names, when `fillCS` runs. `tile` says where the vertices run on hardware.
+/// Fills all of `t`, or the regions of flattened `t` in `tileRegions` or `mapping` (by tile), when
+/// `fillCS` runs. On hardware the vertices run on `tile`.
 template <typename FillValueType>
 void fill(poplar::Graph& graph, const poplar::Tensor& t, unsigned /*tile*/,
           poplar::ComputeSet fillCS, FillValueType fillValue) {

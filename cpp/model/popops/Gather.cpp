@@ -17,7 +17,7 @@ using poplar::Tensor;
 
 namespace {
 
-/// The start indices with zeros for those whose windows do not lie inside `input`.
+/// The start indices, with 0 for each one whose window does not lie inside `input`.
 Tensor insideOrZero(poplar::Graph& graph, const Tensor& input, const Tensor& indices,
                     const internal::GatherDims& dims, poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext) {
@@ -36,7 +36,7 @@ Tensor insideOrZero(poplar::Graph& graph, const Tensor& input, const Tensor& ind
   return vector_dim == indices.rank() ? parts[0] : concat(parts, vector_dim);
 }
 
-/// Whether insideOrZero can read these; internal::gather says what is wrong with others.
+/// Whether insideOrZero can read these; internal::gather reports the errors of others.
 bool areIndices(const Tensor& input, const Tensor& indices, const internal::GatherDims& dims) {
   const auto vector_dim = static_cast<std::size_t>(dims.index_vector_dim);
   const bool is_int =
@@ -53,7 +53,7 @@ bool areIndices(const Tensor& input, const Tensor& indices, const internal::Gath
   });
 }
 
-/// The numbers of `rank` dimensions where the first and `axis` change places.
+/// A permutation of `rank` dimensions that swaps the first one and `axis`.
 std::vector<unsigned> swapped(unsigned rank, unsigned axis) {
   std::vector<unsigned> order(rank);
   std::iota(order.begin(), order.end(), 0U);
@@ -74,12 +74,12 @@ Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
         std::to_string(params.maxElementsPerTile) + ". Use another axis or number.");
   std::vector<std::size_t> shape = operandShape;
   if (shape[axis] <= params.maxElementsPerTile) {
-    // The axis changes places with the first dimension, so this is where the others come.
+    // Swapping the axis with the first dimension also decides the order of the others.
     std::swap(shape[0], shape[axis]);
     return createSliceableTensor(graph, type, shape, {0}, {1}, 0, debugContext)
         .dimShuffle(swapped(static_cast<unsigned>(shape.size()), axis));
   }
-  // Of pairs of entries one lies on other tiles than the other.
+  // The two entries of a pair lie on different tiles.
   shape[axis] = (shape[axis] + 1) / 2;
   shape.insert(shape.begin() + axis + 1, 2);
   return createGatherInput(graph, type, shape, axis, params, debugContext)

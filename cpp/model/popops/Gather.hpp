@@ -9,7 +9,7 @@
 namespace popops {
 
 struct GatherParams {
-  /// Most entries of the axis that createGatherInput puts on one tile, as far as it can.
+  /// How many entries of the axis createGatherInput tries to put on one tile at most.
   std::size_t maxElementsPerTile = 65535;
 
   GatherParams() = default;
@@ -25,8 +25,7 @@ poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                                  const poplar::DebugContext& debugContext = {});
 
 /// Slices of depth 1 of `input` along `axis`: shape indices.shape() with input's other dimensions
-/// around it (numpy's take). Indices are clamped. A tile has some elements of a slice, and these of
-/// all slices.
+/// around it (numpy's take). Indices are clamped. A tile has the same elements of every slice.
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
                       const poplar::Tensor& indices, unsigned axis, poplar::program::Sequence& prog,
                       GatherParams params, const poplar::DebugContext& debugContext = {},
@@ -41,7 +40,7 @@ poplar::Tensor createGatherInput(poplar::Graph& graph, const poplar::Type& type,
                                  const poplar::DebugContext& debugContext = {});
 
 /// XLA's gather without batching dimensions; see popx::gather. A start index whose window
-/// does not lie inside the input is 0.
+/// does not lie inside the input is replaced by 0.
 poplar::Tensor gather(poplar::Graph& graph, const poplar::Tensor& input,
                       const poplar::Tensor& indices, std::size_t indexVectorDim,
                       const std::vector<std::size_t>& offsetDims,

@@ -20,7 +20,7 @@ void check(const poplar::Tensor& input, const poplar::Tensor& levels) {
       levels.elementType().toString() + ". Cast or flatten them.");
 }
 
-/// How many elements are below each level, and below infinity: [levels + 1].
+/// The number of elements below each level, then the total: [levels + 1].
 poplar::Tensor below(poplar::Graph& graph, const poplar::Tensor& input,
                      const poplar::Tensor& levels, bool absolute, const poplar::Type& type,
                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {

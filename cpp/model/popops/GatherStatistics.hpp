@@ -5,8 +5,8 @@
 
 namespace popops {
 
-/// Counts of elements between levels, which ascend: [levels + 1]. Entry i counts what is at least
-/// levels[i - 1] and below levels[i]; the first and last have one bound. NaN is in the last.
+/// Counts elements between ascending levels: [levels + 1]. Entry i counts elements from
+/// levels[i - 1] to below levels[i]; the first and last have one bound. NaN counts in the last.
 /// UNSIGNED_INT, or FLOAT with the option useFloatArithmetic=true (exact to 2**24).
 poplar::Tensor histogram(poplar::Graph& graph, const poplar::Tensor& input,
                          const poplar::Tensor& levels, bool absoluteOfInput,

@@ -9,20 +9,20 @@ namespace popops {
 
 namespace {
 
-/// A tile gets at least so much of what the host reads or writes: PopLibs HostSliceTensor.cpp (in
-/// earlier versions 256 where the host writes).
+/// The fewest bytes that a tile gets of data that the host reads or writes. Source: PopLibs
+/// HostSliceTensor.cpp (earlier versions: 256 where the host writes).
 constexpr std::size_t kPacketBytes = 1024;
 
-/// Tiles reach the host through 32 exchange blocks: of each 64 tiles, 4 neighbours are a column
-/// with a block for the even ones and one for the odd ones. (The same file.)
+/// Tiles reach the host through 32 exchange blocks: of each 64 tiles, 4 neighbours form a column
+/// with one block for its even tiles and one for its odd tiles. (The same file.)
 constexpr unsigned kBlocks = 32;
 unsigned blockOf(unsigned tile) { return tile % 64 / 4 * 2 + tile % 2; }
 unsigned distanceOf(unsigned block) {
   return block < kBlocks / 2 ? 2 * block : 2 * (kBlocks - 1 - block) + 1;
 }
 
-/// The tiles in the order in which they get one packet more: a tile of each block in turn, the
-/// nearest block first. The near tiles of even blocks are the low ones, those of odd ones the high.
+/// The order in which tiles get an extra packet: one tile of each block in turn, nearest block
+/// first. The nearest tiles are the lowest in even blocks and the highest in odd ones.
 std::vector<unsigned> tilesByDistance(unsigned num_tiles) {
   std::vector<std::vector<unsigned>> blocks(kBlocks);
   for (unsigned tile = 0; tile < num_tiles; ++tile)
@@ -38,7 +38,7 @@ std::vector<unsigned> tilesByDistance(unsigned num_tiles) {
 
 std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-/// How many of the packets each tile gets. The tiles with one packet more are those behind the
+/// The number of packets that each tile gets. Extra packets go to the tiles after those with the
 /// `skipped` packets of other tensors.
 std::vector<std::size_t> packetsOfTiles(std::size_t num_packets, unsigned num_tiles,
                                         std::size_t skipped) {
@@ -49,8 +49,8 @@ std::vector<std::size_t> packetsOfTiles(std::size_t num_packets, unsigned num_ti
   return counts;
 }
 
-/// Maps the packets of [rows, length] to tiles, evenly and in their order, and gives the tile of
-/// the first packet of each row.
+/// Maps the packets of [rows, length] to tiles, evenly and in order, and returns the tile of the
+/// first packet of each row.
 std::vector<unsigned> mapByPackets(poplar::Graph& graph, const poplar::Tensor& t, std::size_t rows,
                                    std::size_t length, std::size_t offset) {
   const std::size_t packet = kPacketBytes / graph.getTarget().getTypeSize(t.elementType());

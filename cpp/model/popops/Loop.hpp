@@ -20,7 +20,7 @@ using CountedLoopBodyType = std::function<poplar::program::Program(const poplar:
 poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t begin, std::size_t end,
                                       std::size_t step, const CountedLoopBodyType& body,
                                       const poplar::DebugContext& debugContext = {});
-/// `count` rounds, counted from 0.
+/// Runs the body `count` times, counting from 0.
 poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t count,
                                       const CountedLoopBodyType& body,
                                       const poplar::DebugContext& debugContext = {});

@@ -26,8 +26,8 @@ void checkImage(const char* where, const poplar::Type& type,
                                " channels. Move the channels to the last dimension.");
 }
 
-/// popops: NormaliseImage takes 8, 11 or 17 cycles of a worker for a pixel, for FLOAT, HALF and
-/// UNSIGNED_CHAR; what it takes besides is our estimate.
+/// popops: NormaliseImage takes 8, 11 or 17 worker cycles per pixel, for FLOAT, HALF and
+/// UNSIGNED_CHAR; the rest is our estimate.
 ipujax::engine::Cost costOf(const poplar::Graph& graph, const poplar::Tensor& image,
                             const poplar::Tensor& offsets, const poplar::Tensor& out) {
   ipujax::engine::Cost cost;
@@ -50,7 +50,7 @@ ipujax::engine::Cost costOf(const poplar::Graph& graph, const poplar::Tensor& im
   return cost;
 }
 
-/// As one vertex where halves are IEEE's; the other ways to round are those of popops::map.
+/// Whether one vertex rounds correctly: halves follow IEEE. Otherwise popops::map does the work.
 bool roundsAsUsual(const poplar::Graph& graph, const poplar::Type& type) {
   using ipujax::engine::HalfBehaviour;
   return type == poplar::FLOAT || graph.impl().half == HalfBehaviour{};
@@ -100,7 +100,7 @@ poplar::Tensor normaliseImage(poplar::Graph& graph, poplar::program::Sequence& s
     ipujax::engine::emit(graph, seq, std::move(step), context);
     return out;
   }
-  // Offsets and scales of a line of pixels, so that lines are computed at once.
+  // Repeat offsets and scales for a line of pixels, so that each line is computed at once.
   const auto line = last > 0 ? tIn.dim(last - 1) : 1;
   const auto ofLine = [&](const poplar::Tensor& t) {
     const auto wide = graph.addVariable(type, {line * kChannels}, context);

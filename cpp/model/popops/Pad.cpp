@@ -25,7 +25,7 @@ void checkLengths(const Tensor& t, const Padding& lower, const Padding& upper) {
          std::to_string(lower.size()) + " and " + std::to_string(upper.size()));
 }
 
-/// Without the elements that negative padding removes.
+/// `t` without the elements that negative padding removes.
 Tensor truncated(const Tensor& t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim) {
   if (dim >= t.rank()) refuse("a dimension below " + std::to_string(t.rank()), std::to_string(dim));
   const auto size = static_cast<std::ptrdiff_t>(t.dim(dim));
@@ -63,7 +63,7 @@ Tensor constantOf(Graph& graph, const Tensor& t, T val, padding::MappingMethod m
   return constant;
 }
 
-/// A constant for `count` slices of `kept` along dim, each where the edge slice lies.
+/// A constant for `count` slices of `kept` along dim, each mapped as the edge slice.
 template <class T>
 Tensor constantNextTo(Graph& graph, const Tensor& kept, const Tensor& edge, std::ptrdiff_t count,
                       unsigned dim, T val) {

@@ -8,14 +8,14 @@
 namespace popops {
 
 namespace padding {
-/// What stands outside of a tensor: its outermost elements, or those inside, mirrored at them.
+/// What padding holds: a constant, the outermost elements, or the inner ones mirrored at the edge.
 enum class Type { CONSTANT, EDGE, REFLECT };
 /// Where the constant lies: nowhere yet, on tile 0, or with the outermost elements.
 enum class MappingMethod { NONE, ZERO, EDGE };
 }  // namespace padding
 
 /// A view of `t` with elements of `val` before and after each dimension; negative numbers remove
-/// elements. Throws poplibs_error where the lengths do not agree, or more is removed than there is.
+/// elements. Throws poplibs_error if lengths do not match, or more is removed than there is.
 poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t,
                    const std::vector<std::ptrdiff_t>& paddingLower,
                    const std::vector<std::ptrdiff_t>& paddingUpper, float val = 0.0f,

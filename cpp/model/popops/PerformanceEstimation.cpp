@@ -8,7 +8,8 @@
 #include "popops/internal/ElementWiseCost.hpp"
 #include "popops/internal/WindowCost.hpp"
 
-// Updates with an operation: popopsCycleEstimators.cpp of PopLibs. The rest is the model's own.
+// Estimates of updates with an operation follow PopLibs' popopsCycleEstimators.cpp; the others are
+// the model's own.
 namespace popops::internal {
 namespace {
 
@@ -29,7 +30,7 @@ std::uint64_t onAllWorkers(const poplar::Target& target, popops::expr::BinaryOpT
   return whole(kLaunchCycles + workers * (11 + binaryLoop(op, in, out, ceilDiv(n, workers))));
 }
 
-/// To find the first of sorted offsets.
+/// Cycles to find the first of sorted offsets.
 double searchCycles(unsigned num_offsets) {
   return 20 * std::ceil(std::log2(std::max(2U, num_offsets)));
 }

@@ -10,9 +10,9 @@
 #include "popops/ExprOp.hpp"
 #include "popops/Operation.hpp"
 
-/// Tile cycles of the vertices that PopLibs makes, as planners ask for them. The SDK publishes this
-/// header without a promise; here each function says what the model charges for the same work, but
-/// getMultiUpdateOpCycleEstimate, which follows PopLibs' estimators in what the model leaves out.
+/// Tile cycles of the vertices that PopLibs makes, for planners. The SDK publishes this header
+/// without guarantees. Here each function returns what the model charges for the same work, except
+/// getMultiUpdateOpCycleEstimate, which follows PopLibs' estimators where the model has none.
 /// Source of names: PopLibs include/popops/PerformanceEstimation.hpp.
 namespace popops::internal {
 
@@ -69,15 +69,15 @@ std::uint64_t getDynamicSlice1DEstimate(const poplar::Target& target, const popl
 /// `op` on `numElems` elements, in place, by a vertex of all workers.
 std::uint64_t getBinaryOp1DInPlaceEstimate(const poplar::Target& target, const poplar::Type& type,
                                            popops::expr::BinaryOpType op, unsigned numElems);
-/// Rows of `elemsPerSlice` elements: of `numOffsets` looked at by all workers,
-/// `numOffsetsInRangePerWorker` are on this tile.
+/// Slices of `elemsPerSlice` elements: all workers look at `numOffsets` offsets, of which
+/// `numOffsetsInRangePerWorker` are on this tile for each worker.
 std::uint64_t getMultiSliceCycleEstimate(const MultiSliceTargetParameters& targetParams,
                                          unsigned elemsPerSlice, unsigned numOffsets,
                                          unsigned numOffsetsInRangePerWorker,
                                          unsigned offsetsPerDictEntry, bool isUpdate = false,
                                          bool indicesAreSorted = false,
                                          bool splitSingleRegion = false);
-/// The same with rows that are added to the table's, or combined by another `op`.
+/// The same for rows that are added to the table's, or combined with them by another `op`.
 std::uint64_t getMultiUpdateOpCycleEstimate(const MultiUpdateOpTargetParameters& targetParams,
                                             bool subWordWritesRequired, unsigned elemsPerSlice,
                                             unsigned numOffsets,
@@ -86,7 +86,7 @@ std::uint64_t getMultiUpdateOpCycleEstimate(const MultiUpdateOpTargetParameters&
                                             bool scaleHigherPrecisionThanData = false,
                                             bool indicesAreSorted = false);
 
-/// Casts: of regions by one worker, of one region by one, and by all workers.
+/// Casts several regions by one worker, one region by one worker, and one by all workers.
 std::uint64_t getCast2DCycleEstimate(const CastTargetParameters& targetParams,
                                      const poplar::Type& fromType, const poplar::Type& toType,
                                      std::vector<unsigned>& elemCounts);
@@ -102,13 +102,13 @@ std::uint64_t getFill1DCycleEstimate(const FillTargetParameters& targetParams,
 std::uint64_t getFill2DCycleEstimate(const FillTargetParameters& targetParams,
                                      const poplar::Type& type,
                                      const std::vector<unsigned>& numElems);
-/// a X + b Y on `numElems` elements. The model charges every `operation` and layout alike.
+/// a X + b Y on `numElems` elements. The model charges every `operation` and layout the same.
 std::uint64_t getScaledArithmeticSupervisorCycleEstimate(
     const ScaledArithmeticTargetParameters& targetParams, const poplar::Type& dataType,
     const poplar::Type& dataBType, bool isConstant, bool memConstrained,
     ScaledArithmeticOp operation, const poplar::layout::Vector& aLayout,
     const poplar::layout::Vector& bLayout, unsigned numElems);
-/// `op` with one element on the other side, by all workers, and by one worker on several regions.
+/// `op` with a scalar as one operand, by all workers, and by one worker on several regions.
 poplar::VertexPerfEstimate broadcastArithmetic1DCycleEstimate(const poplar::Target& target,
                                                               popops::expr::BinaryOpType op,
                                                               const poplar::Type& inType,

@@ -17,7 +17,7 @@ using poplar::program::Copy;
 using poplar::program::Sequence;
 using poputil::GroupingInfo;
 
-/// Transposes in a compute set of the caller's.
+/// Transposes in the caller's compute set.
 void transposeIn(const ComputeSet& cs, const Tensor& in, const Tensor& out) {
   Sequence copy;
   copy.add(Copy(in, out));
@@ -42,7 +42,7 @@ Tensor makeGrouped(Graph& graph, const Tensor& t, const GroupingInfo& to,
   return memory.dimRoll(static_cast<unsigned>(t.rank()), dim + 1).flatten(dim, dim + 2);
 }
 
-/// The groups that `t` has, or nothing.
+/// The groups of `t`; empty if its rank is below 2.
 std::vector<GroupingInfo> groupsOf(const Graph& graph, const Tensor& t) {
   return t.rank() < 2 ? std::vector<GroupingInfo>() : poputil::detectDimGroupings(graph, t);
 }

@@ -8,8 +8,8 @@
 #include "poplar/Program.hpp"
 #include "poputil/VarStructure.hpp"
 
-/// The order of elements in memory: groups, in which elements that differ in one dimension only are
-/// neighbours.
+/// Change the order of elements in memory. In a group, elements that differ only in one dimension
+/// are neighbours.
 namespace popops::rearrange {
 
 /// Whether the transposing vertices of PopLibs take matrices of this size: 4-byte elements in
@@ -17,8 +17,8 @@ namespace popops::rearrange {
 bool canUseFastTranspose(const poplar::Target& target, const poplar::Type& type, unsigned numRows,
                          unsigned numColumns, unsigned numTranspositions);
 
-/// Transposes matrices [rows, cols], each flat: for each index of the mapping from getInOut's first
-/// to its second.
+/// Transposes flattened matrices [rows, cols]: for each index of the mapping, getInOut's first
+/// tensor into its second.
 void addTransposeVertices(
     poplar::Graph& graph, const poplar::ComputeSet& cs, const poplar::Type& dType, unsigned rows,
     unsigned cols, const poplar::Graph::TileToTensorMapping& mapping,
@@ -33,8 +33,8 @@ poplar::Tensor partialTranspose(poplar::Graph& graph, const poplar::Tensor& in,
 /// The smallest groups that these vertices take.
 unsigned getMinimumRegroupGrainSize(const poplar::Type& type);
 
-/// A copy of `t` that lies in groups as `to` says; `t` itself where its rank is below 2. The copy
-/// is made in `copies`, and nothing is added to the compute set.
+/// A copy of `t` in the groups of `to`; `t` itself if its rank is below 2. The copy is added to
+/// `copies`, and nothing to the compute set.
 poplar::Tensor regroupTensor(poplar::Graph& graph, const poplar::Tensor& t,
                              poplar::program::Sequence& copies,
                              const poplar::ComputeSet& transposeCS,
@@ -46,13 +46,13 @@ poplar::Tensor regroupTensor(poplar::Graph& graph, const poplar::Tensor& t,
                              const poputil::GroupingInfo& from, const poputil::GroupingInfo& to,
                              const poplar::DebugContext& debugContext = {});
 
-/// The same where `t` has other groups and the dimension is a multiple of the wanted ones; else
+/// The same if `t` has other groups and the dimension is a multiple of the wanted group size; else
 /// `t`.
 poplar::Tensor regroupIfPossible(poplar::Graph& graph, const poplar::Tensor& t,
                                  poplar::program::Sequence& prog, const poputil::GroupingInfo& to,
                                  const poplar::DebugContext& debugContext = {});
 
-/// The same with the groups of `ref`, or of a size in the last dimension.
+/// The same with the groups of `ref`, or of `preferredGrouping` in the last dimension.
 poplar::Tensor regroupIfBeneficial(poplar::Graph& graph, const poplar::Tensor& in,
                                    const poplar::Tensor& ref, poplar::program::Sequence& prog,
                                    const poplar::DebugContext& debugContext = {});

@@ -20,7 +20,7 @@ using engine::reduction::Reducer;
   throw poputil::poplibs_error("[popops::reduce] needs " + needs + "; got " + got + ". " + fix);
 }
 
-/// Each once, as in PopLibs, which takes them as a set.
+/// `dims` without duplicates, as PopLibs takes them as a set.
 std::vector<std::size_t> uniqueDims(const poplar::Tensor& in,
                                     const std::vector<std::size_t>& dims) {
   std::vector<std::size_t> unique;
@@ -34,7 +34,7 @@ std::vector<std::size_t> uniqueDims(const poplar::Tensor& in,
   return unique;
 }
 
-/// `out` with the dimensions of the result; it may have more of 1, or lack some.
+/// `out` reshaped to the kept dimensions; it may have extra or missing dimensions of size 1.
 poplar::Tensor asKept(const poplar::Tensor& out, const std::vector<std::size_t>& kept) {
   const auto without_ones = [](std::vector<std::size_t> shape) {
     std::erase(shape, std::size_t{1});
@@ -82,14 +82,14 @@ void checkTypes(const poplar::Tensor& in, const poplar::Type& out, const ReduceP
   }
 }
 
-/// Whether every output is one input as it is.
+/// Whether every output is an unchanged input.
 bool isCopy(const poplar::Tensor& in, const poplar::Tensor& out, const ReduceParams& params) {
   return in.numElements() == out.numElements() && in.elementType() == out.elementType() &&
          params.op != Operation::SQUARE_ADD && !params.update && !params.useScale;
 }
 
 /// Maps a result as PopLibs does: where its elements are, if that needs no exchange, else evenly.
-/// Whether it needs none.
+/// Returns whether it needs none.
 bool mapResult(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Tensor& out,
                const std::vector<std::size_t>& dims) {
   if (const auto local = internal::tileLocalMapping(graph, in, dims, out.elementType())) {

@@ -12,7 +12,7 @@
 namespace popops {
 
 /// How to reduce. With `update` the result is added to the output; with a scale (a FLOAT scalar)
-/// it is multiplied first. Both only for ADD, SQUARE_ADD and LOG_ADD, of which the result is
+/// it is multiplied first. Both are only for ADD, SQUARE_ADD and LOG_ADD. For LOG_ADD the result is
 /// log-added to the output, and the scale is a logarithm that is added.
 struct ReduceParams {
   ReduceParams() = default;
@@ -26,9 +26,9 @@ struct ReduceParams {
   poplar::Tensor scale;
 };
 
-/// Reduces `in` over `dims`, each named once or more; the result has the others, in order. Integers
-/// wrap; half is accumulated in float and rounded once; MIN and MAX propagate NaN. No element to
-/// reduce gives the operation's identity. Cost: poplibs ReductionPlan.cpp and
+/// Reduces `in` over `dims`, which may repeat; the result has the others, in order. Integers wrap;
+/// half is accumulated in float and rounded once; MIN and MAX propagate NaN. Reducing no elements
+/// gives the operation's identity. Cost: poplibs ReductionPlan.cpp and
 /// CycleEstimationFunctions.cpp.
 poplar::Tensor reduce(poplar::Graph& graph, const poplar::Tensor& in, const poplar::Type& outType,
                       const std::vector<std::size_t>& dims, ReduceParams params,
@@ -89,8 +89,8 @@ struct SingleReduceOp {
   std::string debugName;
 };
 
-/// Reductions one after another; `outputs` are those that are valid, or are made and returned in
-/// their place.
+/// Runs reductions one after another. Valid `outputs` are written; others are created and returned
+/// there.
 void reduceMany(poplar::Graph& graph, const std::vector<SingleReduceOp>& reductions,
                 std::vector<poplar::Tensor>& outputs, poplar::program::Sequence& prog,
                 const poplar::DebugContext& debugContext = {},

@@ -4,8 +4,8 @@
 
 namespace popops {
 
-/// a * b, where b has one element. A FLOAT b scales a HALF a by its full value; the result is HALF,
-/// and out of place the two may change places. Throws poplibs_error for other types that differ.
+/// a * b, where b has one element. A FLOAT b scales a HALF a without being rounded; the result is
+/// HALF, and out of place the two may be swapped. Throws poplibs_error for other types that differ.
 poplar::Tensor scalarMultiply(poplar::Graph& graph, const poplar::Tensor& a,
                               const poplar::Tensor& b, poplar::program::Sequence& prog,
                               const poplar::DebugContext& debugContext = {},

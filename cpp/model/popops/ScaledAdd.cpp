@@ -20,7 +20,7 @@ using expr::_4;
 using expr::_5;
 using poplar::Tensor;
 
-/// `expression` of (A, B, scales) into A, as the scaled add vertex: its cycles and `extra` ones.
+/// Writes `expression` of (A, B, scales) to A, at the scaled add vertex's cycles plus `extra`.
 void emitScaled(poplar::Graph& graph, const expr::Expr& expression, const std::vector<Tensor>& ts,
                 double extra, poplar::program::Sequence& prog,
                 const poplar::DebugContext& debugContext) {
@@ -52,11 +52,11 @@ Tensor scalar(const Tensor& scale) {
 /// poplibs: the vertex for aX + bY takes 12 cycles more.
 constexpr double kTwoScales = 12;
 
-/// The error of a scale in HALF, relative to it, from which on products of HALF are made in FLOAT.
+/// The relative error of a scale in HALF above which products of HALF are computed in FLOAT.
 /// Source: PopLibs, lib/popops/ScaledAdd.cpp and codelets/CheckAccuracyWhenCast.hpp.
 double toleranceOf(const poplar::OptionFlags& options) {
   double tolerance = 1e-6;
-  bool optimise_for_speed = false;  // constrains where vertices' operands lie
+  bool optimise_for_speed = false;  // only constrains where operands lie
   const poplibs::OptionSpec spec{
       {"optimizeForSpeed", poplibs::OptionHandler::createWithBool(optimise_for_speed)},
       {"scaleFloatToHalfTolerance", poplibs::OptionHandler::createWithDouble(tolerance)}};
@@ -79,7 +79,7 @@ expr::Expr isExact(const expr::Expr& scale, double tolerance) {
 expr::Expr asFloat(const expr::Expr& e) { return expr::Cast(e, poplar::FLOAT); }
 expr::Expr asHalf(const expr::Expr& e) { return expr::Cast(e, poplar::HALF); }
 
-/// scale * B as the vertex has it. B is HALF already, or is rounded to it, where A is HALF.
+/// scale * B as the vertex computes it. Where A is HALF, B is HALF or has been rounded to it.
 expr::Expr product(const poplar::Graph& graph, const Tensor& a, const Tensor& b, float scale,
                    double tolerance) {
   if (a.elementType() != poplar::HALF || isExact(graph, scale, tolerance))
@@ -96,7 +96,7 @@ void addScaled(poplar::Graph& graph, const Tensor& a, const Tensor& b, const Ten
   expr::Any added = second(a, b) * scale(_3, a, by);
   if (a.elementType() == poplar::HALF && b.elementType() == poplar::HALF &&
       by.elementType() == poplar::FLOAT) {
-    // The product of two halves is exact in FLOAT, so one formula does for both kinds of scales.
+    // The product of two halves is exact in FLOAT, so one formula serves both kinds of scales.
     by = map(graph, expr::Select(inHalf(_1), _1, isExact(_1, tolerance)), {by}, prog,
              {debugContext, "scale"});
     added = asHalf(asFloat(_2) * _3);
@@ -105,7 +105,7 @@ void addScaled(poplar::Graph& graph, const Tensor& a, const Tensor& b, const Ten
   emitScaled(graph, sum, {a, b, by}, 0, prog, debugContext);
 }
 
-/// scaleA * A + scaleB * B of constants.
+/// scaleA * A + scaleB * B with constant scales.
 void addScaled(poplar::Graph& graph, const Tensor& a, float scale_a, const Tensor& b, float scale_b,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                const poplar::OptionFlags& options) {
@@ -120,8 +120,8 @@ void addScaled(poplar::Graph& graph, const Tensor& a, float scale_a, const Tenso
   emitScaled(graph, sum, {a, b}, kTwoScales, prog, debugContext);
 }
 
-/// scaleA * A + sign * scaleB * B. With FLOAT scales of which one is not a HALF the sum is FLOAT,
-/// and rounded once.
+/// scaleA * A + sign * scaleB * B. If a FLOAT scale is not exact in HALF, the sum is computed in
+/// FLOAT and rounded once.
 void addScaled(poplar::Graph& graph, const Tensor& a, const Tensor& given_a, const Tensor& b,
                const Tensor& given_b, bool subtracts, poplar::program::Sequence& prog,
                const poplar::DebugContext& debugContext, const poplar::OptionFlags& options) {

@@ -9,7 +9,7 @@ namespace popops {
 /// DEFAULT: scaleA * A + scaleB * B. X_MINUS_AX_PLUS_BY: A - scaleA * A + scaleB * B, for HALF.
 enum class ScaledAddSpecialisation { DEFAULT, X_MINUS_AX_PLUS_BY };
 
-/// A += scaleB * B. B is converted to A's type where it has another.
+/// A += scaleB * B. B is converted to A's type.
 void scaledAddTo(poplar::Graph& graph, poplar::Tensor A, poplar::Tensor B, float scaleB,
                  poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                  const poplar::OptionFlags& options = {});

@@ -18,13 +18,13 @@ void scatter(poplar::Graph& graph, const poplar::Tensor& operand, const poplar::
              const poplar::DebugContext& debugContext = {},
              const poplar::OptionFlags& optionFlags = {});
 
-/// What combines a window of the operand (first) with an update (second), of one shape; returns
-/// what replaces the window.
+/// Combines a window of the operand (first) with an update (second) of the same shape; returns the
+/// window's replacement.
 using UpdateComputationFunc = std::function<poplar::Tensor(
     poplar::Graph&, poplar::Tensor&, poplar::Tensor&, poplar::program::Sequence&)>;
 
-/// The same where windows become updateComputation(window, update), one after another in a loop.
-/// Windows that do not lie inside the operand stay as they are.
+/// The same, but each window becomes updateComputation(window, update), one after another in a
+/// loop. Windows that do not lie inside the operand are left unchanged.
 void scatter(poplar::Graph& graph, const poplar::Tensor& operand, const poplar::Tensor& indices,
              const poplar::Tensor& updates, std::size_t indexVectorDim,
              std::vector<unsigned> updateWindowDims, std::vector<std::size_t> insertWindowDims,

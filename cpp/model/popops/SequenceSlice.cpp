@@ -29,10 +29,9 @@ void check(const poplar::Tensor& in, const poplar::Tensor& out, const poplar::Te
 }
 
 /// As popops places it: the columns of the larger tensor are spread over the tiles, each with all
-/// of its rows; those of the other one are brought there, and the result is brought back. A
-/// supervisor goes through the runs and starts a worker for each, which moves a word in two cycles
-/// (popops: SequenceSlice and SequenceSliceCopy); they have no estimator, so 40 and 20 cycles a run
-/// are ours.
+/// of its rows. The other tensor's columns move there, and the result moves back. A supervisor
+/// starts a worker for each run, which moves a word in two cycles (popops: SequenceSlice and
+/// SequenceSliceCopy). They have no estimator, so 40 and 20 cycles per run are our estimates.
 ipujax::engine::Cost costOf(const poplar::Graph& graph, const poplar::Tensor& in,
                             const poplar::Tensor& out, double runs, bool zeroes) {
   ipujax::engine::Cost cost;

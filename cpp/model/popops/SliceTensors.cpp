@@ -55,8 +55,8 @@ Dims sliceShape(Dims shape, const Dims& dims, const Dims& sizes, std::size_t sli
   return shape;
 }
 
-/// Numbers of `dims` from the one of which slices take the smallest part on: so the next have less
-/// to do.
+/// Indices into `dims`. The dimension of which slices take the smallest part comes first, so that
+/// the next ones have less to do.
 std::vector<std::size_t> sliceOrder(const Dims& shape, const Dims& dims, const Dims& sizes) {
   std::vector<std::size_t> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
@@ -179,7 +179,7 @@ Tensor createSliceableTensorFromSlice(Graph& graph, const Tensor& s, const Dims&
     sizes.push_back(s.dim(static_cast<unsigned>(dims[i])));
     whole[dims[i]] *= numSlices[i];
   }
-  // The copies in front, in the order in which they are sliced; then each behind its dimension's.
+  // Copies come first, in the order in which they are sliced; then each joins its dimension.
   const auto order = sliceOrder(whole, dims, sizes);
   Dims shape;
   std::size_t copies = 1;

@@ -3,7 +3,7 @@
 
 namespace popops {
 
-/// The order a sorted result is wanted in.
+/// The requested order of a sorted result.
 enum class SortOrder { NONE, ASCENDING, DESCENDING };
 
 std::ostream& operator<<(std::ostream& os, const SortOrder& order);

@@ -42,7 +42,7 @@ void check(const Tensor& pseudo, const Tensor& kernel_size, const Tensor& is_ope
   has(index, basis.shape(), poplar::INT, "weightIndex");
 }
 
-/// The k-th of the degree + 1 polynomials that are not zero, at v in [0, 1).
+/// The k-th of the degree + 1 nonzero polynomials, at v in [0, 1).
 expr::Any polynomial(unsigned degree, unsigned k, const expr::Any& v) {
   const auto c = [](float x) { return expr::Const(x); };
   const expr::Any square = v * v, cube = v * v * v;
@@ -66,8 +66,8 @@ void splineBasis(poplar::Graph& graph, const Tensor& pseudo, const Tensor& kerne
                  const poplar::DebugContext& debugContext) {
   check(pseudo, kernelSize, isOpenSpline, basis, weightIndex, degree);
   const poplar::DebugContext context{debugContext, "splineBasis"};
-  // Coordinates in cells of the grid, and which cell: [edges, dims]. In float: rounded to half, one
-  // just below a whole number would be in the next cell.
+  // Coordinates in units of grid cells, and their cells: [edges, dims]. In float, since rounding to
+  // half would move one just below an integer to the next cell.
   const expr::Cast at(expr::_1, poplar::FLOAT);
   const expr::Cast size(expr::_2, poplar::FLOAT);
   const expr::Cast open(expr::_3, poplar::FLOAT);

@@ -6,7 +6,7 @@
 namespace popops {
 
 /// B-splines over a grid: for each edge the coefficients `basis` [edges, (degree + 1)^dims] and the
-/// numbers of their weights `weightIndex`, of that shape. pseudo: coordinates [edges, dims] in
+/// indices of their weights `weightIndex`, of that shape. pseudo: coordinates [edges, dims] in
 /// [0, 1], FLOAT or HALF; kernelSize: [dims] INT; isOpenSpline: [dims] UNSIGNED_CHAR; degree: 1 to
 /// 3. Throws poplibs_error for other types and shapes.
 void splineBasis(poplar::Graph& graph, const poplar::Tensor& pseudo,

@@ -4,8 +4,8 @@
 #include "poplar/Program.hpp"
 #include "popops/CollectiveTypes.hpp"
 
-/// Collectives between the IPUs of one graph: row i of a tensor lies on IPU i. Options, the ways
-/// around the ring, have no effect: the exchange between IPUs is planned where data is copied.
+/// Collectives between the IPUs of one graph: row i of a tensor lies on IPU i. Options, which
+/// choose directions around the ring, have no effect: copies plan the exchange between IPUs.
 namespace popops {
 
 /// The reduction over dimension 0 of a tensor of rank 2, in one part for each IPU.
@@ -17,7 +17,7 @@ poplar::Tensor allGather(poplar::Graph& graph, const Chunks& toGather,
                          poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext = {},
                          const poplar::OptionFlags& options = {});
-/// The reduction over dimension 0, in each row.
+/// Each row becomes the reduction over dimension 0.
 poplar::Tensor allReduce(poplar::Graph& graph, const poplar::Tensor& toReduce,
                          CollectiveOperator op, poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext = {},

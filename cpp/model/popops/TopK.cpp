@@ -27,7 +27,7 @@ void check(const poplar::Tensor& t, const TopKParams& params) {
   }
 }
 
-/// The selected elements, and what `extra` asks for: "", "indices" or "values".
+/// The selected elements, and the second result that `extra` names: "", "indices" or "values".
 std::pair<poplar::Tensor, poplar::Tensor> emitTopK(
     poplar::Graph& graph, poplar::program::Sequence& prog, const poplar::Tensor& keys,
     const poplar::Tensor* values, const std::string& extra, const TopKParams& params,

@@ -12,7 +12,7 @@ void zero(poplar::Graph& graph, const poplar::Tensor& t, poplar::program::Sequen
           const poplar::DebugContext& debugContext = {});
 void zero(poplar::Graph& graph, const std::vector<poplar::Tensor>& ts,
           poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {});
-/// The same in a compute set of the caller's; it writes them on the tiles they lie on.
+/// The same in the caller's compute set, which writes elements on the tiles where they lie.
 void zero(poplar::Graph& graph, const poplar::Tensor& t, unsigned tile, poplar::ComputeSet zeroCS);
 void zero(poplar::Graph& graph, poplar::Tensor t, const std::vector<poplar::Interval>& tileRegions,
           unsigned tile, poplar::ComputeSet zeroCS);

@@ -4,7 +4,7 @@
 
 namespace popops {
 
-/// Programs for the SDK load this library's vertices so; the model's kernels are always there.
+/// Programs for the SDK call this to load the library's vertices; the model always has its kernels.
 inline void addCodelets(poplar::Graph&) {}
 
 }  // namespace popops

@@ -28,7 +28,7 @@ static constexpr auto SPAN = VectorLayout::SPAN;
 static constexpr auto SCALED_PTR32 = VectorLayout::SCALED_PTR32;
 static constexpr auto SCALED_PTR64 = VectorLayout::SCALED_PTR64;
 
-/// Which of an operation's forms is compiled.
+/// Select which form of an operation is compiled.
 namespace architecture {
 struct generic;
 struct ipu;
@@ -60,9 +60,9 @@ enable_same_size_t<To, From> copy_cast(const From& value) {
 
 }  // namespace
 
-/// How many of the vectors of 2^vectorWidthShifts elements a worker gets, when all workers share
-/// those of `size` elements: the first workers may get one more than the last. The remaining
-/// elements, which fill no vector, are left to the caller.
+/// The number of vectors of 2^vectorWidthShifts elements that a worker gets when all workers share
+/// `size` elements; the first workers may get one more than the last. The caller handles the
+/// remaining elements, which fill no vector.
 static inline unsigned divideWork(unsigned size, unsigned vectorWidthShifts, unsigned worker) {
   return ((size >> vectorWidthShifts) + CTXT_WORKERS - 1 - worker) / CTXT_WORKERS;
 }

@@ -42,8 +42,8 @@ void addSeed(Graph& graph, StepSpec& step, const Tensor* seed, std::uint32_t mod
   step.attributes.set("modifier", static_cast<std::int64_t>(modifier));
 }
 
-/// Worker cycles for n elements, by popops' name of the vertex; poprand: poprandCycleEstimators.cpp
-/// (with the vector of the type, 2 floats or 4 halves).
+/// Worker cycles by popops' name of the vertex, for vectors of 2 floats or 4 halves; poprand:
+/// poprandCycleEstimators.cpp.
 double workerCycles(const std::string& kind, double vectors, double alpha) {
   if (kind == "bernoulli") return 4 + vectors;
   if (kind == "dropout") return 6 + 144 + 2 * vectors;
@@ -121,7 +121,7 @@ Tensor logUniform(Graph& graph, const Tensor* seed, std::uint32_t seedModifier,
   checkType("logUniform", outType, true);
   check("logUniform", minVal >= 1 && maxVal > minVal, "1 <= minVal < maxVal", minVal);
   check("logUniform", base > 0 && base != 1, "a positive base that is not 1", base);
-  // base ** u over log_base of the interval is e ** u over its natural log: the base cancels.
+  // base ** u with u in log_base of the interval is e ** u with u in its natural log.
   return generate(graph, seed, seedModifier, reference, outType, {"log_uniform", minVal, maxVal},
                   prog, debugContext);
 }
@@ -148,7 +148,7 @@ Tensor truncatedNormal(Graph& graph, const Tensor* seed, std::uint32_t seedModif
                        double stdDev, double alpha, poplar::program::Sequence& prog,
                        const poplar::DebugContext& debugContext) {
   checkType("truncatedNormal", outType, false);
-  // With a narrower band nearly every draw is refused.
+  // With a narrower band, nearly every draw is rejected.
   check("truncatedNormal", alpha >= 0.1, "an alpha of at least 0.1", alpha);
   return generate(graph, seed, seedModifier, reference, outType,
                   {"truncated_normal", mean, stdDev, alpha}, prog, debugContext);
@@ -238,7 +238,7 @@ void setSeed(Graph& graph, const Tensor& masterSeed, std::uint32_t seedModifier,
 namespace poplar {
 namespace {
 
-/// The state of the workers of the graph's tiles, which may be some of the device's.
+/// The worker states of the graph's tiles, which may be only some of the device's.
 Tensor seedsOf(Graph& graph) {
   const Tensor all = popops::internal::workerSeeds(graph);
   const unsigned tiles = graph.getTarget().getNumTiles();

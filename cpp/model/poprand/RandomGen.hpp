@@ -5,14 +5,14 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
-/// Random tensors. `seed`: null, or two UNSIGNED_INT; then the numbers depend on the seed, on
-/// seedModifier and on the element's index only (on hardware also on the tile mapping), so a call
-/// with the same seed repeats them. Without a seed they come from the generator that setSeed sets,
-/// which moves on with every call. The model generates with Philox4x32, not with the IPU's own
-/// generator: distributions are the same, numbers are not. `reference` gives shape and mapping.
+/// Random tensors with the shape and mapping of `reference`. `seed` is null or two UNSIGNED_INT.
+/// With a seed, the numbers depend only on the seed, seedModifier and the element's index (on
+/// hardware also on the tile mapping), so a call with the same seed repeats them. Without one, they
+/// come from the generator that setSeed sets, which advances with every call. The model uses
+/// Philox4x32, not the IPU's own generator: distributions are the same, numbers are not.
 namespace poprand {
 
-/// Each element of `input` is kept with keepProbability and scaled, or 0.
+/// Keeps each element of `input` with keepProbability, multiplied by `scale`; sets others to 0.
 poplar::Tensor dropout(poplar::Graph& graph, const poplar::Tensor* seed, std::uint32_t seedModifier,
                        const poplar::Tensor& input, const poplar::Tensor& reference,
                        double keepProbability, double scale, poplar::program::Sequence& prog,
@@ -23,7 +23,7 @@ poplar::Tensor dropout(poplar::Graph& graph, const poplar::Tensor* seed, std::ui
                        poplar::program::Sequence& prog,
                        const poplar::DebugContext& debugContext = {});
 
-/// One choice for each element of `reference`, which broadcasts to `input`'s shape.
+/// Makes one choice for each element of `reference`, which broadcasts to `input`'s shape.
 poplar::Tensor shapedDropout(poplar::Graph& graph, const poplar::Tensor* seed,
                              std::uint32_t seedModifier, const poplar::Tensor& input,
                              const poplar::Tensor& reference, double keepProbability, double scale,
@@ -54,7 +54,7 @@ poplar::Tensor normal(poplar::Graph& graph, const poplar::Tensor* seed, std::uin
                       double stdDev, poplar::program::Sequence& prog,
                       const poplar::DebugContext& debugContext = {});
 
-/// Normal, drawn again where it is further than alpha * stdDev from the mean.
+/// Normal, redrawn if further than alpha * stdDev from the mean; alpha >= 0.1.
 poplar::Tensor truncatedNormal(poplar::Graph& graph, const poplar::Tensor* seed,
                                std::uint32_t seedModifier, const poplar::Tensor& reference,
                                const poplar::Type& outType, double mean, double stdDev,

@@ -4,7 +4,7 @@
 
 namespace poprand {
 
-/// Programs for the SDK load this library's vertices so; the model's kernels are always there.
+/// Programs for the SDK load this library's vertices with this; the model needs none.
 inline void addCodelets(poplar::Graph&) {}
 
 }  // namespace poprand

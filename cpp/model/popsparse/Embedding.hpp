@@ -8,18 +8,18 @@
 namespace popsparse {
 namespace dynamic {
 
-/// UNSIGNED_INT [numIndices]: rows of the weights.
+/// Indices of rows of the weights: UNSIGNED_INT [numIndices].
 poplar::Tensor createIndicesTensor(poplar::Graph& graph, const FullyConnectedParams& params,
                                    std::size_t numIndices, const poplar::OptionFlags& options = {},
                                    const poplar::DebugContext& debugContext = {});
-/// [numIndices, inputChannels].
+/// Rows of the weights: [numIndices, inputChannels].
 poplar::Tensor createSliceTensor(poplar::Graph& graph, const poplar::Type& dataType,
                                  const FullyConnectedParams& params, std::size_t numIndices,
                                  const poplar::DebugContext& debugContext = {},
                                  const poplar::OptionFlags& options = {},
                                  PlanningCache* cache = nullptr);
 
-/// Rows of the sparse weights, dense: [indices, inputChannels].
+/// Rows of the sparse weights as a dense tensor: [indices, inputChannels].
 poplar::Tensor embeddingSlice(poplar::Graph& graph, const SparseTensor& t,
                               const poplar::Tensor& indices, poplar::program::Sequence& prog,
                               const FullyConnectedParams& params,
@@ -27,7 +27,7 @@ poplar::Tensor embeddingSlice(poplar::Graph& graph, const SparseTensor& t,
                               const poplar::OptionFlags& options = {},
                               PlanningCache* cache = nullptr);
 
-/// Adds scale * slices [indices, inputChannels] to rows of the weights, where they have values.
+/// Adds scale * slices [indices, inputChannels] to the values in these rows of the weights.
 void embeddingUpdateAdd(poplar::Graph& graph, const SparseTensor& t, const poplar::Tensor& slices,
                         const poplar::Tensor& indices, const poplar::Tensor& scale,
                         poplar::program::Sequence& prog, const FullyConnectedParams& params,

@@ -23,7 +23,7 @@ void checkShape(const char* where, const Tensor& t, std::size_t rows, std::size_
                                t.shapeToString() + ". Reshape the operand.");
 }
 
-/// Checks that `weights` were made for the same size; `values` may be invalid.
+/// Checks that the weights were made for the size of `params`; `values` may be invalid.
 internal::Blocks weightsOf(const char* where, Graph& graph, const Tensor& metaInfo,
                            const Tensor& values, const FullyConnectedParams& params, Sequence& prog,
                            const DebugContext& di, const OptionFlags& options) {

@@ -10,15 +10,15 @@
 #include "popsparse/PlanningCache.hpp"
 #include "popsparse/SparseTensor.hpp"
 
-// Options: metaInfoBucketOversizeProportion (0.3) is the share of blocks beyond the expected number
-// that the weights have room for; partialsType must be float. availableMemoryProportion,
-// doGradAPass, doGradWPass, sharedBuckets and the partitioner's options are accepted and change
-// nothing; others throw invalid_option. Layers have one group: more throw poplibs_error.
+// Options: metaInfoBucketOversizeProportion (0.3) is the room for additional blocks in the weights,
+// as a share of the expected number; partialsType must be float. availableMemoryProportion,
+// doGradAPass, doGradWPass, sharedBuckets and the partitioner's options are accepted without
+// effect; others throw invalid_option. Layers with more than one group throw poplibs_error.
 
 namespace popsparse {
 namespace dynamic {
 
-/// Weights [outputChannels, inputChannels]; what a Partitioner encodes is written to its tensors.
+/// Weights [outputChannels, inputChannels]; write a Partitioner's encoding to its tensors.
 SparseTensor createFullyConnectedWeights(poplar::Graph& graph, const poplar::Type& inputType,
                                          const FullyConnectedParams& params,
                                          const poplar::DebugContext& debugContext = {},
@@ -49,16 +49,16 @@ poplar::Tensor fullyConnectedGradA(poplar::Graph& graph, const SparseTensor& wei
                                    const poplar::OptionFlags& options = {},
                                    PlanningCache* cache = nullptr);
 
-/// The weights' gradient where they have values, of the shape of their nzValues: gradA
-/// [batchSize, outputChannels] transposed x activations [batchSize, inputChannels]. It is 0 where
-/// the weights have room for more blocks.
+/// The gradient of the weights' values, with the shape of their nzValues: gradA [batchSize,
+/// outputChannels] transposed x activations [batchSize, inputChannels], at the positions of the
+/// blocks. It is 0 for unused blocks.
 poplar::Tensor fullyConnectedSparseGradW(
     poplar::Graph& graph, poplar::Tensor sparsityMetaInfo, const poplar::Tensor& gradA,
     const poplar::Tensor& activations, const FullyConnectedParams& fcParams,
     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
     const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);
 
-/// In how many parts [numGroups, inputSize, outputSize] a dense gradient would be made: one.
+/// Serial splits {numGroups, inputSize, outputSize} of a dense gradient: one of each.
 std::tuple<unsigned, unsigned, unsigned> fullyConnectedDenseGradWSerialSplits(
     const poplar::Graph& graph, const poplar::Type& inputType, const FullyConnectedParams& fcParams,
     const poplar::OptionFlags& options = {}, PlanningCache* cache = nullptr);

@@ -10,10 +10,10 @@
 namespace popsparse {
 namespace dynamic {
 
-/// A layer with sparse weights [outputChannels, inputChannels]: each pass is a product of them.
+/// A layer with sparse weights [outputChannels, inputChannels]: each pass is a product with them.
 class FullyConnectedParams {
  public:
-  /// Throws poplibs_error for a share outside [0, 1], or where blocks do not divide the weights.
+  /// Throws poplibs_error for an nzRatio outside [0, 1], or if blocks do not divide the weights.
   static FullyConnectedParams createWithNzRatio(const SparsityParams& sparsityParams,
                                                 double nzRatio, std::size_t batchSize,
                                                 std::size_t numGroups, std::size_t inputChannels,

@@ -5,7 +5,7 @@
 #include "popsparse/SparseStorageFormats.hpp"
 #include "popsparse/SparseTensor.hpp"
 
-// Options as those of popsparse/FullyConnected.hpp. Products have one group: more throw
+// Options are those of popsparse/FullyConnected.hpp. Products with more than one group throw
 // poplibs_error.
 
 namespace popsparse {
@@ -16,13 +16,13 @@ SparseTensor createSparseDenseMatMulLHS(poplar::Graph& graph, const poplar::Type
                                         const poplar::DebugContext& debugContext = {},
                                         const poplar::OptionFlags& options = {},
                                         PlanningCache* cache = nullptr);
-/// [groups, k, n].
+/// The right operand: [groups, k, n].
 poplar::Tensor createSparseDenseMatMulRHS(poplar::Graph& graph, const poplar::Type& inputType,
                                           const MatMulParams& params,
                                           const poplar::DebugContext& debugContext = {},
                                           const poplar::OptionFlags& options = {},
                                           PlanningCache* cache = nullptr);
-/// lhs (made by createSparseDenseMatMulLHS) x rhs, either transposed: [groups, m or k, n].
+/// lhs (made by createSparseDenseMatMulLHS) x rhs, each optionally transposed: [groups, m or k, n].
 poplar::Tensor sparseDenseMatMul(poplar::Graph& graph, const SparseTensor& lhs,
                                  const poplar::Tensor& rhs, poplar::program::Sequence& prog,
                                  bool transposeLHS = false, bool transposeRHS = false,
@@ -48,14 +48,14 @@ SparseTensor createDenseSparseMatMulRHS(poplar::Graph& graph, const poplar::Type
                                         const poplar::DebugContext& debugContext = {},
                                         const poplar::OptionFlags& options = {},
                                         PlanningCache* cache = nullptr);
-/// [groups, k, n].
+/// The right operand of sparse x dense: [groups, k, n].
 template <typename T>
 poplar::Tensor createSparseDenseMatMulRHS(poplar::Graph& graph, const poplar::Type& inputType,
                                           const MatMulParams& params, const CSRMatrix<T>& csrLHS,
                                           const poplar::DebugContext& debugContext = {},
                                           const poplar::OptionFlags& options = {},
                                           PlanningCache* cache = nullptr);
-/// [groups, n, k].
+/// The left operand of dense x sparse: [groups, n, k].
 template <typename T>
 poplar::Tensor createDenseSparseMatMulLHS(poplar::Graph& graph, const poplar::Type& inputType,
                                           const MatMulParams& params, const CSRMatrix<T>& csrRHS,
@@ -63,14 +63,14 @@ poplar::Tensor createDenseSparseMatMulLHS(poplar::Graph& graph, const poplar::Ty
                                           const poplar::OptionFlags& options = {},
                                           PlanningCache* cache = nullptr);
 
-/// lhs x rhs, either transposed: [groups, m or k, n].
+/// lhs x rhs, each optionally transposed: [groups, m or k, n].
 poplar::Tensor sparseDenseMatMul(poplar::Graph& graph, const SparseTensor& lhs,
                                  const poplar::Tensor& rhs, poplar::program::Sequence& prog,
                                  bool transposeLHS = false, bool transposeRHS = false,
                                  const poplar::DebugContext& debugContext = {},
                                  const poplar::OptionFlags& options = {},
                                  PlanningCache* cache = nullptr);
-/// lhs x rhs, either transposed: [groups, n, m or k].
+/// lhs x rhs, each optionally transposed: [groups, n, m or k].
 poplar::Tensor denseSparseMatMul(poplar::Graph& graph, const poplar::Tensor& lhs,
                                  const SparseTensor& rhs, poplar::program::Sequence& prog,
                                  bool transposeLHS = false, bool transposeRHS = false,

@@ -11,7 +11,7 @@ namespace dynamic {
 /// [groups, m, k] (sparse) x [groups, k, n] = [groups, m, n].
 class MatMulParams {
  public:
-  /// Throws poplibs_error for a share outside [0, 1], or where blocks do not divide the matrix.
+  /// Throws poplibs_error for an nzRatio outside [0, 1], or if blocks do not divide the matrix.
   static MatMulParams createWithNzRatio(const SparsityParams& sparsityParams, double nzRatio,
                                         std::size_t groups, std::size_t m, std::size_t k,
                                         std::size_t n);
@@ -51,7 +51,7 @@ class MatMulParams {
 
 namespace static_ {
 
-/// A product of which one side is sparse; k is what is summed over.
+/// A product with one sparse side; k is the dimension that is summed over.
 class MatMulParams {
  public:
   MatMulParams() = default;

@@ -4,7 +4,7 @@
 namespace popsparse {
 namespace dynamic {
 
-/// Plans already made. The model plans its products with poplin, so this keeps nothing of its own.
+/// A cache of plans. The model plans its products with poplin, so this keeps nothing of its own.
 class PlanningCache {
  public:
   PlanningCache() = default;

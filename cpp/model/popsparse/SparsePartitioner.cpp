@@ -11,7 +11,7 @@ namespace popsparse {
 namespace internal {
 namespace {
 
-/// Values in the order of `entries`, with zeros up to the room there is.
+/// Encodes `entries` in their order, with zeros up to the capacity.
 template <typename T>
 EncodedSparsity<T> encode(const PartitionerImpl& size, std::array<std::size_t, 2> block,
                           const std::vector<Entry<T>>& entries) {
@@ -34,13 +34,13 @@ EncodedSparsity<T> encode(const PartitionerImpl& size, std::array<std::size_t, 2
   return data;
 }
 
-/// Blocks of a dynamic pattern have the size that the parameters say.
+/// Blocks of a dynamic pattern have the size given by the parameters.
 template <typename T>
 std::array<std::size_t, 2> blockOf(const PartitionerImpl& size, const EncodedSparsity<T>& data) {
   return size.capacity ? size.block : data.blockDimensions;
 }
 
-/// The blocks that are not just room.
+/// The blocks that are in use.
 template <typename T>
 std::vector<Entry<T>> decode(const EncodedSparsity<T>& data, std::size_t blockSize) {
   const std::size_t room = data.metaInfo.size() / 2;
@@ -56,7 +56,7 @@ std::vector<Entry<T>> decode(const EncodedSparsity<T>& data, std::size_t blockSi
   return entries;
 }
 
-/// Values of the entries; for each line of blocks its start; for each block its place in its line.
+/// Values of the entries, the start of each line of blocks, and each block's position in its line.
 template <typename T>
 struct Compressed {
   std::vector<T> values;

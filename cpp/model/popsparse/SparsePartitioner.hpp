@@ -17,11 +17,11 @@ namespace popsparse {
 
 class PartitionerImpl;
 
-/// A sparse matrix as the device holds it. Of a static pattern only the values are a tensor.
+/// A sparse matrix as stored on the device. With a static pattern, only the values are a tensor.
 template <typename T>
 struct EncodedSparsity {
-  /// First the row of each block, then the column of each, both counted in blocks; 65535 is room
-  /// that no block takes.
+  /// First the row of each block, then the column of each, both counted in blocks; 65535 for unused
+  /// blocks.
   std::vector<std::size_t> metaInfo;
   std::vector<T> nzValues;
   std::array<std::size_t, 2> blockDimensions{1, 1};  ///< of a static pattern
@@ -29,7 +29,7 @@ struct EncodedSparsity {
 
 namespace internal {
 
-/// Translates matrices to and from what the device holds. T is float or double.
+/// Converts matrices to and from the form stored on the device. T is float or double.
 template <typename T>
 class PartitionerBase {
  public:
@@ -38,8 +38,8 @@ class PartitionerBase {
   ~PartitionerBase();
   PartitionerBase(PartitionerBase&&) noexcept;
 
-  /// Throws poplibs_error where indices lie outside or between blocks, or where the matrix has
-  /// more blocks than there is room for.
+  /// Throws poplibs_error if indices are out of range or not at the start of a block, or if the
+  /// matrix has more blocks than there is room for.
   Data createSparsityDataImpl(const CSCMatrix<T>& matrix) const;
   Data createSparsityDataImpl(const CSRMatrix<T>& matrix) const;
   Data createSparsityDataImpl(const COOMatrix<T>& matrix) const;
@@ -75,7 +75,7 @@ class Partitioner : public popsparse::internal::PartitionerBase<T> {
               const poplar::Target& target, const poplar::OptionFlags& options,
               PlanningCache* cache = {}, std::string name = "");
 
-  /// Where parts of rows, columns and the batch start: the model has one part.
+  /// Where the partitions of rows, columns and the batch start: the model has one of each.
   std::array<std::vector<std::size_t>, 3> getPlanPartitions() const { return {{{0}, {0}, {0}}}; }
   std::size_t getmetaInfoBucketElements() const;
 };

@@ -6,7 +6,7 @@
 
 namespace popsparse {
 
-/// The size of a matrix's blocks; {1, 1} where single elements are stored.
+/// The size of a matrix's blocks; {1, 1} if single elements are stored.
 struct Block {
   std::size_t getNumColumnsInBlock() const { return blockDimensions[1]; }
   std::size_t getNumRowsInBlock() const { return blockDimensions[0]; }
@@ -20,8 +20,8 @@ struct Block {
 
 namespace internal {
 
-/// What the three formats share. `nzValues` holds blocks one after the other, each row-major.
-/// Matrices made without their size have 0 rows and columns here.
+/// Base of the three formats. `nzValues` holds blocks one after the other, each row-major. Matrices
+/// made without their size have 0 rows and columns here.
 template <typename T>
 struct StoredMatrix : Block {
   using Dimensions = std::array<std::size_t, 2>;
@@ -46,7 +46,7 @@ struct StoredMatrix : Block {
 
 }  // namespace internal
 
-/// Coordinates: for each block its first row and column, counted in elements.
+/// Coordinates: the first row and column of each block, counted in elements.
 template <typename T>
 struct COOMatrix : internal::StoredMatrix<T> {
   using Base = internal::StoredMatrix<T>;
@@ -61,7 +61,7 @@ struct COOMatrix : internal::StoredMatrix<T> {
             const Dimensions& block = {1, 1})
       : COOMatrix(0, 0, std::move(nzValues), std::move(columnIndices), std::move(rowIndices),
                   block) {}
-  /// Room for `numNZValues` values.
+  /// Allocates room for `numNZValues` values.
   COOMatrix(std::size_t numRows, std::size_t numColumns, std::size_t numNZValues,
             const Dimensions& block = {1, 1})
       : COOMatrix(numRows, numColumns, std::vector<T>(numNZValues),
@@ -74,8 +74,8 @@ struct COOMatrix : internal::StoredMatrix<T> {
   COOMatrix(const Dimensions& block = {1, 1}) : COOMatrix(0, 0, block) {}
 };
 
-/// Compressed columns: for each column of blocks where its values start in nzValues (and their end,
-/// last), and for each block its first row in elements.
+/// Compressed columns: where the values of each column of blocks start in nzValues (with their end
+/// as the last entry), and the first row of each block in elements.
 template <typename T>
 struct CSCMatrix : internal::StoredMatrix<T> {
   using Base = internal::StoredMatrix<T>;
@@ -100,8 +100,8 @@ struct CSCMatrix : internal::StoredMatrix<T> {
   CSCMatrix(const Dimensions& block = {1, 1}) : CSCMatrix(0, 0, {}, {}, {}, block) {}
 };
 
-/// Compressed rows: for each row of blocks where its values start in nzValues (and their end,
-/// last), and for each block its first column in elements.
+/// Compressed rows: where the values of each row of blocks start in nzValues (with their end as the
+/// last entry), and the first column of each block in elements.
 template <typename T>
 struct CSRMatrix : internal::StoredMatrix<T> {
   using Base = internal::StoredMatrix<T>;

@@ -7,8 +7,8 @@
 namespace popsparse {
 namespace dynamic {
 
-/// A sparse matrix whose pattern may change from run to run: where its blocks stand
-/// (UNSIGNED_SHORT, as a Partitioner encodes it) and what they hold.
+/// A sparse matrix whose pattern may change between runs: the positions of its blocks
+/// (UNSIGNED_SHORT, as a Partitioner encodes them) and their values.
 class SparseTensor {
  public:
   SparseTensor() = default;
@@ -30,7 +30,7 @@ class SparseTensor {
 
 namespace static_ {
 
-/// A sparse matrix whose pattern is known when the graph is made: only its values are a tensor.
+/// A sparse matrix whose pattern is known when the graph is built: only its values are a tensor.
 class SparseTensor {
  public:
   SparseTensor() = default;

@@ -9,7 +9,7 @@ namespace dynamic {
 
 /// Whether single elements or whole blocks of them are stored.
 enum class SparsityType { Element, Block };
-/// Where they may stand: anywhere.
+/// Where they may lie: anywhere.
 enum class SparsityStructure { Unstructured };
 
 std::ostream& operator<<(std::ostream& os, const SparsityType& t);

@@ -4,7 +4,7 @@
 
 namespace popsparse {
 
-/// Programs for the SDK load this library's vertices so; the model composes PopLibs functions.
+/// Programs for the SDK load this library's vertices with this; the model needs none.
 inline void addCodelets(poplar::Graph&) {}
 
 }  // namespace popsparse

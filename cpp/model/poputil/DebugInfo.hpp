@@ -12,7 +12,7 @@
 
 namespace poputil {
 
-/// What a record of debug information shows of an argument.
+/// The value that a debug record shows for an argument.
 template <typename T>
 poplar::ProfileValue toProfileValue(const T& t);
 template <>
@@ -48,7 +48,7 @@ poplar::ProfileValue toProfileValue(const std::vector<T>& values) {
   return list;
 }
 
-/// An argument or result by name.
+/// A named argument or result.
 struct ArgType {
   ArgType(std::string name, poplar::ProfileValue value)
       : n(std::move(name)), pv(std::move(value)) {}
@@ -56,7 +56,7 @@ struct ArgType {
   poplar::ProfileValue pv;
 };
 
-/// The record of one call of a library.
+/// The record of one library call.
 class OpDebugInfo : public poplar::DebugInfo {
  public:
   OpDebugInfo(const poplar::DebugContext& debugContext, std::string api);

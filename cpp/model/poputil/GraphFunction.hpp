@@ -8,12 +8,12 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 
-/// Functions of the graph with arguments: built once, called from many places on other tensors.
+/// Graph functions with arguments: built once, called from many places with other tensors.
 namespace poputil::graphfn {
 
 enum ArgType { InputArg, OutputArg, InOutArg, CreatedArg };
 
-/// How one argument passes, and a tensor that it is like.
+/// How one argument is passed, and a tensor that it is like.
 struct ArgSig {
   ArgSig(ArgType type, poplar::Tensor tensor, std::string debugName)
       : type(type), similarTensor(std::move(tensor)), debugName(std::move(debugName)) {}
@@ -32,14 +32,14 @@ inline ArgSig output(poplar::Tensor similar, std::string debugName = "") {
 inline ArgSig inout(poplar::Tensor similar, std::string debugName = "") {
   return {InOutArg, std::move(similar), std::move(debugName)};
 }
-/// Made by the function; the caller's tensor must not be valid, or be of the same shape.
+/// Created by the function; the caller's tensor must be empty, or have the same shape.
 inline ArgSig created(std::string debugName = "") {
   return {CreatedArg, poplar::Tensor(), std::move(debugName)};
 }
 
-/// Adds to a program what the function does with its arguments. With `inlined` nothing is shared.
-/// Each kind of function is made from a body that takes its arguments, and optionally the debug
-/// name last: that of the function or, inlined, of the call.
+/// Adds a call of the function to a program. With `inlined`, each call adds the body itself. Each
+/// kind of function is made from a body that takes its arguments and, optionally last, a debug
+/// name: that of the function or, if inlined, of the call.
 class VoidFunction {
  public:
   using Body = std::function<void(std::vector<poplar::Tensor>&, poplar::program::Sequence&,
@@ -49,7 +49,7 @@ class VoidFunction {
   VoidFunction(poplar::Graph& graph, Signature sig,
                std::function<void(std::vector<poplar::Tensor>&, poplar::program::Sequence&)> f,
                bool inlined = false, const poplar::DebugContext& debugContext = {});
-  /// Throws poplibs_error unless there is one argument for each of the signature.
+  /// Throws poplibs_error unless there is one argument for each in the signature.
   void operator()(std::vector<poplar::Tensor>& args, poplar::program::Sequence& prog,
                   const poplar::DebugContext& debugContext = {});
 
@@ -62,7 +62,7 @@ class VoidFunction {
   poplar::Function function_;
 };
 
-/// The same, as a program.
+/// The same, but a call returns a program.
 class ProgramFunction {
  public:
   ProgramFunction(poplar::Graph& graph, Signature sig,
@@ -80,7 +80,7 @@ class ProgramFunction {
   VoidFunction function_;
 };
 
-/// The same with a result, which each call has a copy of.
+/// The same with a result; each call returns its own copy.
 class TensorFunction {
  public:
   TensorFunction(

@@ -1,5 +1,5 @@
 #pragma once
-// The older home of popops/Loop.hpp: the name comes before the body.
+// Older form of popops/Loop.hpp: the debug context comes before the body.
 #include <cstddef>
 #include <functional>
 
@@ -16,7 +16,7 @@ using CountedLoopBodyType = std::function<poplar::program::Program(const poplar:
 poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t begin, std::size_t end,
                                       std::size_t step, const poplar::DebugContext& debugContext,
                                       const CountedLoopBodyType& body);
-/// `count` rounds, counted from 0.
+/// `count` iterations, counted from 0.
 poplar::program::Sequence countedLoop(poplar::Graph& graph, std::size_t count,
                                       const poplar::DebugContext& debugContext,
                                       const CountedLoopBodyType& body);

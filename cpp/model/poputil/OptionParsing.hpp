@@ -13,13 +13,13 @@
 #include "poplar/StringRef.hpp"
 #include "poplar/exceptions.hpp"
 
-/// How a library of its own reads OptionFlags: a handler for each option, which writes the value to
-/// a variable. Values that are none of the option's throw invalid_option.
+/// Lets a user's library read OptionFlags: each option has a handler, which writes the value to a
+/// variable. Invalid values throw invalid_option.
 namespace poplibs {
 
 namespace parse {
 
-/// All of `text` as one number; integers may begin with 0x.
+/// Parses `text` as one number; integers must take all of it, and may begin with 0x.
 template <typename T>
 T asInteger(const poplar::StringRef& text) {
   std::istringstream in(text.cloneAsString());
@@ -59,7 +59,7 @@ inline bool asBool(const poplar::StringRef& text) {
 
 }  // namespace parse
 
-/// What one option does with its value. The variables given are written when it is parsed.
+/// Handles the value of one option. Parsing it writes to the variable given.
 class OptionHandler {
  public:
   template <typename T, class = std::enable_if_t<!std::is_same_v<std::decay_t<T>, OptionHandler>>>
@@ -111,7 +111,7 @@ class OptionHandler {
   static OptionHandler createWithString(std::string& output) {
     return [&output](poplar::StringRef value) { output = value.cloneAsString(); };
   }
-  /// Integers between commas, which are appended.
+  /// Appends integers separated by commas.
   template <typename T>
   static OptionHandler createWithList(std::vector<T>& output) {
     return [&output](poplar::StringRef values) {
@@ -125,13 +125,13 @@ class OptionHandler {
   std::function<void(poplar::StringRef)> parse_;
 };
 
-/// The options that there are.
+/// The known options.
 class OptionSpec {
  public:
   OptionSpec(std::initializer_list<std::pair<const std::string, OptionHandler>>&& handlers)
       : handlers_(handlers) {}
 
-  /// Throws invalid_option, which names the option, for another option or a wrong value.
+  /// Throws invalid_option, which names the option, for an unknown option or an invalid value.
   void parse(poplar::StringRef option, poplar::StringRef value, bool ignoreUnknown = false) const;
 
  private:

@@ -3,13 +3,13 @@
 
 namespace poputil {
 
-/// What a library keeps beside a tensor; each library derives its own.
+/// Data that a library keeps with a tensor; each library derives its own.
 class TensorMetaDataBase {
  public:
   virtual ~TensorMetaDataBase() = default;
 };
 
-/// Holds it; copies share what they hold, which never changes.
+/// Holds such data; copies share it, and it never changes.
 class TensorMetaData {
  public:
   TensorMetaData() = default;

@@ -25,7 +25,7 @@ struct Shared {
   Tiles tiles;
 };
 
-/// The uses of a variable's elements as runs in order, without gaps of the use set.
+/// The uses of a variable's elements as runs in order; unused elements are left out.
 std::vector<Shared> runsOf(const std::vector<Use>& uses) {
   std::map<std::size_t, std::vector<std::pair<unsigned, int>>> changes;
   for (const Use& use : uses) {
@@ -46,7 +46,7 @@ std::vector<Shared> runsOf(const std::vector<Use>& uses) {
   return runs;
 }
 
-/// Elements that nothing uses go with the nearer of the used elements around them.
+/// Adds unused elements to the nearer of the runs around them.
 void extend(std::vector<Shared>& runs, std::size_t elements) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -59,9 +59,9 @@ void extend(std::vector<Shared>& runs, std::size_t elements) {
   if (!runs.empty()) runs.back().interval = {runs.back().interval.begin(), elements};
 }
 
-/// A grain that several runs share is used by the tiles of all of them.
+/// Gives a grain that several runs share the tiles of all of them.
 std::vector<Shared> joinGrains(const std::vector<Shared>& runs, std::size_t grain) {
-  std::map<std::size_t, std::pair<Tiles, unsigned>> shared;  // by grain: all tiles, how many runs
+  std::map<std::size_t, std::pair<Tiles, unsigned>> shared;  // by grain: all tiles, number of runs
   for (const Shared& run : runs) {
     const std::size_t first = run.interval.begin() / grain;
     const std::size_t last = (run.interval.end() - 1) / grain;
@@ -92,7 +92,7 @@ bool isWithin(const Tiles& a, const Tiles& b) {
   return a.size() < b.size() && std::includes(b.begin(), b.end(), a.begin(), a.end());
 }
 
-/// A run whose neighbour is used by fewer of its tiles goes with that neighbour.
+/// A run takes the tiles of a neighbour that only some of its tiles use.
 std::vector<Shared> joinHalos(const std::vector<Shared>& runs) {
   std::vector<Shared> joined = runs;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -107,7 +107,7 @@ std::vector<Shared> joinHalos(const std::vector<Shared>& runs) {
   return joined;
 }
 
-/// One use for each element: runs of equal tiles are spread evenly over these.
+/// One use for each element: spreads elements used by the same tiles evenly over these tiles.
 std::vector<Use> spread(const std::vector<Shared>& runs, unsigned grain, unsigned least) {
   std::map<Tiles, std::vector<Interval>> groups;
   for (const Shared& run : runs) groups[run.tiles].push_back(run.interval);

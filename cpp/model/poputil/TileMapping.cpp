@@ -16,7 +16,7 @@ using poplar::Tensor;
 
 namespace {
 
-/// The tile, counted as the mapping does, that comes as number `i`.
+/// The tile at position `i` of the mapping's order.
 std::size_t tileAt(std::size_t i, std::size_t num_tiles, unsigned offset, bool ascending) {
   return ((ascending ? i : num_tiles - 1 - i) + offset) % num_tiles;
 }
@@ -29,7 +29,7 @@ unsigned vectorWidth(const Graph& graph, const Tensor& t) {
   return graph.getTarget().getVectorWidth(t.elementType());
 }
 
-/// A clone in the order that `method` names, which the caller maps.
+/// A clone with the order that `method` names; the caller maps it.
 Tensor unmappedClone(Graph& graph, const Tensor& t, const poplar::DebugContext& debugContext,
                      poplar::TensorCloneMethod method) {
   if (method == poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES && t.containsAliases())
@@ -44,7 +44,7 @@ void checkIpu(const Graph& graph, unsigned ipu, const char* where) {
                                std::to_string(ipu) + ". Use an IPU of the graph.");
 }
 
-/// Whether indices along `dimension` lie in different parts; partOf is a tile's part.
+/// Whether elements along `dimension` lie in different parts; partOf gives the part of a tile.
 template <class PartOf>
 bool isSplit(const Graph& graph, const Tensor& t, unsigned dimension, const PartOf& partOf) {
   const Tensor rows = t.dimRoll(dimension, t.rank() - 1);
@@ -135,7 +135,7 @@ std::size_t elementsIn(const std::vector<poplar::Interval>& regions) {
   return n;
 }
 
-/// What the fullest tile has in an even mapping.
+/// Elements of the fullest tile in an even mapping.
 std::size_t evenShare(std::size_t total, std::size_t tiles, unsigned min_per_tile,
                       unsigned grain_size) {
   const std::size_t grain = std::max(1u, grain_size);
@@ -209,7 +209,7 @@ void mapOutputForElementWiseOp(Graph& graph, const std::vector<Tensor>& inputs,
   std::size_t best = 0;
   Graph::TileToTensorMapping mapping;
   for (const auto& input : inputs) {
-    // Elements that are on several tiles, or on none of their own, map no output.
+    // Skips inputs whose elements do not match the output's one to one.
     if (input.numElements() != output.numElements() || !input.isParallelWriteable()) continue;
     auto candidate = graph.getTileMapping(input);
     bool fits = true;

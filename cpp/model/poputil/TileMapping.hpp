@@ -10,14 +10,14 @@ namespace poputil {
 
 /// Spreads the elements evenly, in order, over the graph's tiles: each tile gets a multiple of
 /// grainSize elements and, while there are enough, at least minElementsPerTile. The first tile is
-/// `offset`, counted from the last tile down where the order is not ascending, and from where
-/// popx::setLayoutGroup says for what needs fewer than all tiles.
+/// `offset`, counted down from the last tile if the order is not ascending; mappings that need
+/// fewer than all tiles start where popx::setLayoutGroup says.
 poplar::Graph::TileToTensorMapping calcLinearTileMapping(const poplar::Graph& graph,
                                                          poplar::ArrayRef<std::size_t> shape,
                                                          unsigned minElementsPerTile,
                                                          unsigned grainSize, unsigned offset = 0,
                                                          bool ascendingOrder = true);
-/// At least 128 bytes a tile, in grains of a vector.
+/// At least 128 bytes per tile, in grains of one vector.
 poplar::Graph::TileToTensorMapping calcLinearTileMapping(const poplar::Graph& graph,
                                                          const poplar::Tensor& t,
                                                          unsigned offset = 0,
@@ -31,15 +31,15 @@ void mapTensorLinearlyWithOffset(poplar::Graph& graph, const poplar::Tensor& t,
 void mapTensorLinearlyWithOffset(poplar::Graph& graph, const poplar::Tensor& t, unsigned offset = 0,
                                  bool ascendingOrder = true);
 
-/// How many elements the fullest tile has more than in an even mapping.
+/// Number of elements by which the fullest tile exceeds an even mapping.
 unsigned getTileImbalance(const poplar::Graph::TileToTensorMapping& mapping,
                           unsigned minElementsPerTile = 0, unsigned grainSize = 1);
 unsigned getTileImbalance(const poplar::Graph& graph, const poplar::Tensor& t,
                           unsigned minElementsPerTile = 0, unsigned grainSize = 1);
 
-/// Moves elements from tiles that have more than in an even mapping to those that have fewer, the
-/// last ones of each first and in whole grains, if the imbalance is above the threshold. Without
-/// sizes: at least 128 bytes a tile, in grains of a vector.
+/// If the imbalance is above the threshold, moves elements from tiles with more than an even share
+/// to tiles with fewer, in whole grains and last elements first. Without sizes: at least 128 bytes
+/// per tile, in grains of one vector.
 void rebalanceTensor(poplar::Graph& graph, const poplar::Tensor& t, unsigned minElementsPerTile,
                      unsigned grainSize, unsigned imbalanceThreshold);
 void rebalanceTensor(poplar::Graph& graph, const poplar::Tensor& t);
@@ -48,41 +48,41 @@ void rebalanceTensor(poplar::Graph& graph, const poplar::Tensor& t);
 bool dimIsSplitOverTiles(const poplar::Graph& graph, const poplar::Tensor& t, unsigned dimension);
 bool dimIsSplitOverIPUs(const poplar::Graph& graph, const poplar::Tensor& t, unsigned dimension);
 
-/// A clone on another IPU, mapped to its tiles as `t` is to those of its own.
+/// A clone on another IPU, mapped to the same tiles there as `t` on its own IPU.
 poplar::Tensor cloneToIpu(
     poplar::Graph& graph, const poplar::Tensor& t, unsigned dstIPU,
     const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
-/// The same, and the tensors of the copy, which the caller adds.
+/// The same; also returns the tensors of the copy, which the caller adds.
 poplar::Tensor createIpuCopy(
     poplar::Graph& graph, const poplar::Tensor& t, unsigned dstIpu, poplar::Tensor& copySrc,
     poplar::Tensor& copyDst, const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);
 
-/// A clone in another graph, mapped to its tiles as `t` is to those of `srcGraph`. Throws
-/// poplibs_error where dstGraph has too few tiles.
+/// A clone in another graph, mapped to the same tiles there as `t` in `srcGraph`. Throws
+/// poplibs_error if dstGraph has too few tiles.
 poplar::Tensor cloneToGraph(
     poplar::Graph& srcGraph, poplar::Graph& dstGraph, const poplar::Tensor& t,
     const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
 
-/// Maps the output of an elementwise operation as the input whose fullest tile has fewest elements,
-/// of those that are mapped in whole grains, at least so many on a tile that has any; linearly
-/// where there is none. popops::createOutputForElementWiseOp is its successor.
+/// Maps the output of an elementwise operation like the input whose fullest tile has fewest
+/// elements, among inputs mapped in whole grains with at least minGrainsPerTile on each tile used;
+/// linearly if there is none. popops::createOutputForElementWiseOp is its successor.
 void mapOutputForElementWiseOp(poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs,
                                const poplar::Tensor& output, unsigned grainSize = 1,
                                unsigned minGrainsPerTile = 0);
 
 class TensorUseTrackerState;
 
-/// Which tiles use which elements of variables. Elements are then mapped near their uses: those
-/// that the same tiles use are spread evenly over these.
+/// Tracks which tiles use which elements of variables, and maps elements near their uses: those
+/// used by the same tiles are spread evenly over these tiles.
 class TensorUseTracker {
  public:
   enum class MappingMethod {
-    /// An element that the tiles of a neighbouring element use, and more, is mapped as it is.
+    /// An element used by all tiles of a neighbouring element, and more, is mapped like it.
     OptimizeHaloRegions,
-    /// Elements lie only on tiles that use them, even where that splits grains.
+    /// Elements lie only on tiles that use them, even if that splits grains.
     ConstrainMappingToUsedTiles,
     None
   };
@@ -94,19 +94,19 @@ class TensorUseTracker {
   TensorUseTracker& operator=(TensorUseTracker&& other) noexcept;
   ~TensorUseTracker();
 
-  /// Throws poplibs_error for a tile that is not one of numTiles.
+  /// Throws poplibs_error for a tile not below numTiles.
   void add(const poplar::Graph& graph, unsigned tile, const poplar::Tensor& t);
   void add(TensorUseTracker other);
 
-  /// Leaves one use of each element: that on the tile to which it would be mapped. With
-  /// extendPartialUsage, elements of these variables that nothing uses go with their neighbours.
+  /// Leaves one use of each element, on the tile that it would be mapped to. With
+  /// extendPartialUsage, unused elements of these variables go with their neighbours.
   void resolve(const poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
                bool extendPartialUsage = false, MappingMethod mappingMethod = MappingMethod::None);
-  /// Maps all elements that are used.
+  /// Maps all used elements.
   void mapTensorsByUse(poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
                        bool extendPartialUsage = false,
                        MappingMethod mappingMethod = MappingMethod::None);
-  /// The forms before there was a MappingMethod.
+  /// The forms without a MappingMethod, of older SDKs.
   void resolve(const poplar::Graph& graph, unsigned grainSize, unsigned minElementsPerTile,
                bool optimizeHaloRegions, bool extendPartialUsage) {
     resolve(graph, grainSize, minElementsPerTile, extendPartialUsage, halos(optimizeHaloRegions));
@@ -126,15 +126,15 @@ class TensorUseTracker {
   std::unique_ptr<TensorUseTrackerState> st_;
 };
 
-/// A vector as long as dimension `dim` of `fullTensor`, each element on a tile that has elements of
-/// its index. Dithering has no effect.
+/// A vector as long as dimension `dim` of `fullTensor`, each element on a tile that has elements
+/// with its index. `ditherMapping` has no effect.
 poplar::Tensor createBroadcastOperand(poplar::Graph& graph, const poplar::Tensor& fullTensor,
                                       const poplar::Type& type, unsigned dim,
                                       bool ditherMapping = false,
                                       const poplar::DebugContext& debugContext = {});
 
-/// A new tensor on another IPU, mapped to the tiles of that IPU as `t` is to those of its own, and
-/// the copy to it. `masterGraph` is the graph of all IPUs.
+/// Copies `t` to a new tensor on another IPU, mapped to the same tiles there as `t` on its own IPU.
+/// `masterGraph` is the graph of all IPUs.
 poplar::Tensor copyToIpu(
     poplar::Graph& masterGraph, const poplar::Tensor& t, poplar::program::Sequence& prog,
     unsigned dstIPU, const poplar::DebugContext& debugContext = {},

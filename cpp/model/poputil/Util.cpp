@@ -16,7 +16,7 @@ using poplar::Interval;
 using poplar::Tensor;
 using Regions = std::vector<Interval>;
 
-/// What the parts of a split must be like.
+/// Constraints on the parts of a split.
 struct Limits {
   std::size_t grain;
   std::size_t parts;
@@ -27,7 +27,7 @@ struct Limits {
 
 std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-/// The elements of each part: grains as even as they go, the rest in the last.
+/// Number of elements of each part: grains as even as possible, the rest in the last part.
 std::vector<std::size_t> partSizes(std::size_t total, const Limits& limits) {
   if (total == 0) return {};
   const std::size_t grains = divideUp(total, limits.grain);

@@ -16,11 +16,11 @@
 
 namespace poputil {
 
-// Where SDK 3.0 had them.
+// SDK 3.0 had these here.
 using poplar::createConstantMetadataTensor;
 using poplar::createVariableMetadataTensor;
 
-/// Joins neighbours: regions that begin where the one before ends.
+/// Merges regions that begin where the previous one ends.
 void mergeAdjacentRegions(std::vector<poplar::Interval>& regions);
 void mergeAdjacentRegions(std::vector<std::vector<poplar::Interval>>& mapping);
 
@@ -28,8 +28,8 @@ void mergeAdjacentRegions(std::vector<std::vector<poplar::Interval>>& mapping);
 std::vector<poplar::Interval> flattenIntervals(
     const std::vector<std::vector<poplar::Interval>>& intervals);
 
-/// Deals out regions, cut where that balances better: at most maxPartitions parts of about equal
-/// size, each a multiple of grainSize (but for the last) and of minElementsPerPartition to
+/// Splits regions into at most maxPartitions parts of about equal size, cutting regions for
+/// balance. Each part has a multiple of grainSize (except the last) and minElementsPerPartition to
 /// maxElementsPerPartition elements; no region is longer than maxElementsPerRegion.
 std::vector<std::vector<poplar::Interval>> splitRegions(
     const std::vector<poplar::Interval>& regions, unsigned grainSize, unsigned maxPartitions,
@@ -67,14 +67,14 @@ std::size_t flattenIndex(const std::vector<T>& shape, const std::vector<T>& indi
   return index;
 }
 
-/// Where elements that were put in the order of `intervals`, which cover 0 .. n - 1, lie: these
-/// intervals of the shuffled elements, one after another, are the original order.
+/// Intervals that undo the order of `intervals`, which cover 0 .. n - 1: these intervals of the
+/// shuffled elements, one after another, give the original order.
 std::vector<poplar::Interval> calculateUnshufflingIntervals(
     const std::vector<poplar::Interval>& intervals);
 
 std::size_t intervalSequenceNumElements(const std::vector<std::vector<poplar::Interval>>& seq);
 
-/// A copy of a tensor, mapped alike.
+/// Copies a tensor to a new one with the same mapping.
 poplar::Tensor duplicate(
     poplar::Graph& graph, const poplar::Tensor& in, poplar::program::Sequence& p,
     const poplar::DebugContext& debugContext = {},
@@ -86,8 +86,8 @@ poplar::Tensor cloneN(
     const poplar::DebugContext& debugContext = {},
     poplar::TensorCloneMethod method = poplar::TensorCloneMethod::PRESERVE_ORDER_UNLESS_ALIASES);
 
-/// `splitCount` numbers that differ by at most 1 and add up to `rangeUpperBound`, larger ones
-/// spread evenly.
+/// `splitCount` numbers that differ by at most 1 and add up to `rangeUpperBound`, with the larger
+/// ones spread evenly.
 std::vector<int> balancedPartition(int rangeUpperBound, int splitCount);
 
 /// `input` rounded to HALF as the device rounds, as a double; infinite beyond HALF's range.
@@ -98,15 +98,15 @@ double castToDeviceHalfValue(const poplar::Target& target, double input);
 bool checkAccuracyWhenCast(const poplar::Target& target, double input, poplar::Type inputType,
                            poplar::Type outputType, double tolerance);
 
-/// Splits each dimension startDim + i, of size n, into n / factors[i] and factors[i], and moves all
-/// second parts inside the first: [4, 6, 4] by {1, 2} is [4, 3, 1, 2, 4]. Throws poplibs_error for
-/// factors that do not divide or exceed the rank.
+/// Splits each dimension startDim + i, of size n, into n / factors[i] and factors[i], and moves the
+/// factors after all quotients: [4, 6, 4] by {1, 2} is [4, 3, 1, 2, 4]. Throws poplibs_error for
+/// factors that do not divide their dimension or exceed the rank.
 poplar::Tensor factorDims(const poplar::Tensor& t, const std::vector<std::size_t>& factors,
                           unsigned startDim = 0);
 /// The inverse of factorDims with `numDims` factors.
 poplar::Tensor unfactorDims(const poplar::Tensor& t, unsigned numDims, unsigned startDim = 0);
 
-/// QUARTER_METADATA of one element on tile 0: a constant, or a variable that `prog` sets.
+/// One element of QUARTER_METADATA on tile 0: a constant, or a variable that `prog` sets.
 poplar::Tensor createMetadataTensor(poplar::Graph& graph, poplar::QuarterMetadata::Format fp8Format,
                                     int fp8Scale);
 poplar::Tensor createMetadataTensor(poplar::Graph& graph, poplar::QuarterMetadata::Format fp8Format,

@@ -18,7 +18,7 @@ void needRank(const char* where, std::size_t rank, std::size_t got) {
                       ". Pass 1 for a dimension that is whole.");
 }
 
-/// Partition `i` of `n` of a dimension: whole ones of equal size, one with the rest, then none.
+/// Partition `i` of `n` of a dimension: full ones of equal size, one with the rest, then empty.
 Interval partOf(std::size_t size, std::size_t n, std::size_t i) {
   const std::size_t each = (size + n - 1) / n;
   return {std::min(i * each, size), std::min((i + 1) * each, size)};

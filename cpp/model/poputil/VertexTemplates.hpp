@@ -7,7 +7,7 @@
 
 namespace poputil {
 
-/// A template argument of a vertex as it stands in the vertex's name.
+/// A template argument of a vertex as written in the vertex's name.
 inline std::string vertexTemplateToString(const poplar::Type& type) { return type.toString(); }
 inline std::string vertexTemplateToString(const std::string& text) { return text; }
 inline std::string vertexTemplateToString(const char* text) { return text; }

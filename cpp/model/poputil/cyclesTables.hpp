@@ -10,8 +10,8 @@
 #include "poputil/VertexTemplates.hpp"
 #include "poputil/exceptions.hpp"
 
-// Words in which libraries of codelets write their estimators down: a function for each codelet,
-// fields read by their names, and a table. Source: PopLibs include/poputil/cyclesTables.hpp.
+// Macros with which libraries of codelets define their estimators: a function for each codelet,
+// fields read by name, and a table. Source: PopLibs include/poputil/cyclesTables.hpp.
 #define MAKE_PERF_ESTIMATOR_NAME(codelet) getPerfEstimateFor##codelet
 #define CYCLE_ESTIMATOR_ENTRY_NOPARAMS(ns, codelet) \
   ::poputil::internal::makePerfEstimatorEntry(#ns "::" #codelet, MAKE_PERF_ESTIMATOR_NAME(codelet))

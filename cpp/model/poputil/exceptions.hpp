@@ -3,7 +3,7 @@
 
 namespace poputil {
 
-/// What PopLibs functions throw where poplar itself does not.
+/// Errors of PopLibs functions that poplar itself does not throw.
 struct poplibs_error : poplar::poplar_error {
   using poplar_error::poplar_error;
 };

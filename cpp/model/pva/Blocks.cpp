@@ -48,7 +48,7 @@ class BlockCollector {
  private:
   enum class Told : std::uint8_t { kUnknown, kNo, kYes };
 
-  /// Not of longer names: the library's matcher recurses at each letter.
+  /// Ignores longer names: the library's matcher recurses at each letter.
   static bool matches(const std::regex& filter, const std::string& name) {
     return !name.empty() && name.size() <= kLongestName && std::regex_match(name, filter);
   }
@@ -121,14 +121,14 @@ class BlockCollector {
   void repeat(std::uint64_t times, const std::vector<std::uint32_t>& children) {
     for (std::uint64_t i = 0; i < times; ++i) {
       for (const auto child : children) walk(child);
-      if (!overflows_) continue;  // else no iteration has blocks any more
+      if (!overflows_) continue;  // otherwise later iterations add no blocks
       for (const auto child : children)
         now_ += rounded(static_cast<double>(times - i - 1) * cyclesOf(child));
       return;
     }
   }
 
-  /// Waiting for the host, the transfer, and the end, which takes no time of its own.
+  /// Adds the wait for the host, the transfer, and the end, which takes no time of its own.
   void addStreamCopy(std::uint32_t id) {
     const auto& cost = data_->image->steps[data_->image->nodes[id].value].cost;
     const std::uint64_t begin = now_;
@@ -141,7 +141,7 @@ class BlockCollector {
   }
 
   DataPtr data_;
-  const Data::Run* run_ = nullptr;  ///< that is walked
+  const Data::Run* run_ = nullptr;  ///< the run being walked
   std::size_t tile_;
   std::regex blocks_filter_, programs_filter_;
   bool instruments_streams_, is_profiled_;

@@ -8,7 +8,7 @@
 
 namespace pva {
 
-/// Bytes of a tile by how elements of memory take them: the model knows no overlap.
+/// Bytes of a tile by overlap in memory elements: the model has no overlaps.
 class MemoryRegion {
  public:
   explicit MemoryRegion(std::uint64_t bytes = 0) : bytes_(bytes) {}
@@ -19,7 +19,7 @@ class MemoryRegion {
   std::uint64_t bytes_;
 };
 
-/// Bytes of one purpose: the model accounts all as not interleaved.
+/// Bytes of one category: the model counts all as not interleaved.
 class MemoryCategory {
  public:
   explicit MemoryCategory(std::uint64_t bytes = 0) : bytes_(bytes) {}
@@ -32,14 +32,14 @@ class MemoryCategory {
   std::uint64_t bytes_;
 };
 
-/// What a tile's bytes are for. Purposes that the model does not have are 0.
+/// A tile's bytes by category. Categories that the model does not have are 0.
 class MemoryByCategory {
  public:
   MemoryByCategory(DataPtr data, std::size_t tile) : data_(std::move(data)), tile_(tile) {}
   MemoryCategory variable() const;  ///< arguments, results, state, temporaries
   MemoryCategory rearrangement() const;
   MemoryCategory message() const;      ///< received from other tiles
-  MemoryCategory hostMessage() const;  ///< brought or taken by streams
+  MemoryCategory hostMessage() const;  ///< moved by streams
   MemoryCategory vertexInstanceState() const;
   MemoryCategory vertexCode() const;
   MemoryCategory controlCode() const;
@@ -71,7 +71,7 @@ class TotalMemory {
   TotalMemory(std::uint64_t excluding, std::uint64_t including)
       : excluding_(excluding), including_(including) {}
   std::uint64_t excludingGaps() const { return excluding_; }
-  std::uint64_t includingGaps() const { return including_; }  ///< alignment and gaps, too
+  std::uint64_t includingGaps() const { return including_; }  ///< with alignment and gaps
 
  private:
   std::uint64_t excluding_;
@@ -83,9 +83,9 @@ class TileMemory {
   TileMemory(DataPtr data, std::size_t tile) : data_(std::move(data)), tile_(tile) {}
   TotalMemory total() const;
   MemoryByCategory category() const { return {data_, tile_}; }
-  std::uint64_t alwaysLiveBytes() const;     ///< all but temporaries and what moves between tiles
+  std::uint64_t alwaysLiveBytes() const;     ///< all but temporaries and messages between tiles
   std::uint64_t notAlwaysLiveBytes() const;  ///< the others
-  /// By type, in the order of names.
+  /// By type, sorted by name.
   std::vector<VertexInstance> vertices() const;
 
  private:

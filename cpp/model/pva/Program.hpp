@@ -7,7 +7,7 @@
 
 namespace pva {
 
-struct Data;  ///< what a report was read from
+struct Data;  ///< the contents of a report
 using DataPtr = std::shared_ptr<const Data>;
 
 class Program;
@@ -19,10 +19,10 @@ class ComputeSet {
   ComputeSet(DataPtr data, std::string name, std::uint64_t cycles, std::size_t step)
       : data_(std::move(data)), name_(std::move(name)), cycles_(cycles), step_(step) {}
   const std::string& name() const { return name_; }
-  /// Of the slowest tile, which all wait for.
+  /// The cycles of the slowest tile, for each tile: all wait for it.
   std::vector<std::uint64_t> cyclesByTile() const;
   std::vector<std::uint64_t> estimatedCyclesByTile() const { return cyclesByTile(); }
-  /// By type, in the order of names.
+  /// By type, sorted by name.
   std::vector<VertexInstance> vertices() const;
 
  private:
@@ -32,7 +32,7 @@ class ComputeSet {
   std::size_t step_;
 };
 
-/// What a step reads or writes.
+/// A variable that a step reads or writes.
 class LoweredVariable {
  public:
   LoweredVariable(std::string name, std::uint64_t bytes, bool alwaysLive)
@@ -62,7 +62,7 @@ class Program {
     Sequence,
     StreamCopyMid,
     Switch,
-    // No report of the model has one of these: a copy is one step, and syncs are parts of steps.
+    // Not in compiled programs: a copy is one step, and syncs are parts of steps.
     GlobalExchange,
     Sans,
     StreamCopyBegin,
@@ -108,7 +108,7 @@ IPUJAX_PVA_PROGRAM(StreamCopyEnd)
 IPUJAX_PVA_PROGRAM(Switch)
 #undef IPUJAX_PVA_PROGRAM
 
-/// Derive from it what shall be done for each kind of program.
+/// Base of visitors, which override the functions for the programs that they handle.
 class ProgramVisitor {
  public:
   virtual ~ProgramVisitor() = default;

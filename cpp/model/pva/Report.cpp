@@ -45,8 +45,8 @@ bool isPattern(const std::string& text) {
   }
 }
 
-/// The steps below a node in the order of the program, with how often each runs, from the clock at
-/// `now` on. Of branches the one that takes longer.
+/// Appends the steps below a node in program order, with the cycles of all their executions, from
+/// the clock at `now` on. Takes the branch that lasts longest.
 void collect(const DataPtr& data, const Data::Run& run, std::uint32_t id, double times,
              std::uint64_t& now, std::vector<ExecutionStep>& steps) {
   const Image& image = *data->image;
@@ -78,7 +78,7 @@ void addSteps(const DataPtr& data, const Data::Run& run, std::uint64_t& now,
   if (const auto root = data->programOf(run.entry)) collect(data, run, *root, 1, now, steps);
 }
 
-/// By node, a bit for each IPU that takes part in it or in what is below it.
+/// By node, a bit for each IPU that takes part in it or in nodes below it.
 std::uint64_t addIpus(const Image& image, std::uint32_t id, std::vector<std::uint64_t>& ipus) {
   for (const auto child : image.nodes[id].children) ipus[id] |= addIpus(image, child, ipus);
   return ipus[id];
@@ -92,7 +92,7 @@ std::vector<std::uint64_t> ipusByNode(const Image& image) {
   return ipus;
 }
 
-/// "<node> <mean iterations>" of a loop; whether it is that.
+/// Reads "<node> <mean iterations>" of a loop; false for other text.
 bool readTrips(const std::string& line, std::map<std::uint32_t, double>& trips) {
   std::istringstream in(line);
   std::uint32_t node = 0;
@@ -169,7 +169,7 @@ double Data::tripsOf(const Run& run, std::uint32_t node) const {
 
 bool Data::takesPart(std::uint32_t node, std::size_t tile) const {
   if (ipus_by_node.empty()) return true;
-  // As engine/build/Draft.hpp has them: the last bit stands for all further IPUs.
+  // As in engine/build/Draft.hpp: the last bit stands for all further IPUs.
   const std::size_t tiles = image->num_tiles / std::max<std::size_t>(1, image->ipus.size());
   return (ipus_by_node[node] >> std::min<std::size_t>(tile / tiles, 63) & 1) != 0;
 }

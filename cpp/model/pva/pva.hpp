@@ -8,10 +8,10 @@
 #include "pva/Memory.hpp"
 #include "pva/Program.hpp"
 
-// Reads reports of the IPU Model: what poplar::Engine::getReport gives, or the profile.pop that an
-// Engine with an autoReport option leaves in autoReport.directory. Figures are those of the
-// model's account. A library function of the model is one kernel: its vertices are those of the
-// account, one on each tile where it computes. Edges are not kept: counting them throws.
+// Reads reports of the IPU Model: from poplar::Engine::getReport, or from the profile.pop that an
+// Engine with an autoReport option writes to autoReport.directory. All figures are the model's
+// estimates. A library function of the model is one kernel, whose estimate has one vertex on each
+// tile where it computes. Edges are not kept: counting them throws.
 
 namespace pva {
 
@@ -21,12 +21,12 @@ class Version {
   unsigned major() const { return part(0); }
   unsigned minor() const { return part(1); }
   unsigned point() const { return part(2); }
-  // The same by the names that the SDK has.
+  // The same under the SDK's names.
   std::uint32_t majorVer() const { return major(); }
   std::uint32_t minorVer() const { return minor(); }
   std::uint32_t pointVer() const { return point(); }
   const std::string& string() const { return text_; }
-  std::string packageHash() const;  ///< of the library that reads
+  std::string packageHash() const;  ///< of the library that reads the report
 
  private:
   unsigned part(int i) const;
@@ -56,7 +56,7 @@ class Graph {
   std::size_t numComputeSets() const;  ///< steps that compute
   std::size_t numVars() const;         ///< buffers
   std::size_t numVertices() const;
-  std::size_t numEdges() const;  ///< throws
+  std::size_t numEdges() const;  ///< always throws poplar_error
 
  private:
   DataPtr data_;
@@ -84,7 +84,7 @@ class LivenessMemory {
   std::uint64_t bytes_;
 };
 
-/// What is live on all tiles while a program runs, beside what is always live.
+/// Bytes that are live on all tiles while a program runs, without those that are always live.
 class LivenessProgramStep {
  public:
   LivenessProgramStep(ProgramPtr program, std::uint64_t bytes)
@@ -112,19 +112,19 @@ class Compilation {
   explicit Compilation(DataPtr data) : data_(std::move(data)) {}
   Target target() const { return Target(data_); }
   Graph graph() const { return Graph(data_); }
-  std::vector<Tile> tiles() const;  ///< each when the fullest tile of its IPU is fullest
+  std::vector<Tile> tiles() const;  ///< each when its IPU's fullest tile is fullest
   std::vector<Ipu> ipus() const;
   std::vector<ProgramPtr> programs() const;
   std::vector<ComputeSet> computeSets() const;
   std::vector<LivenessProgramStep> livenessProgramSteps() const;
-  /// The largest, and those of the fullest tiles.
+  /// The largest variables, and those on the fullest tiles.
   std::vector<AlwaysLiveVariable> alwaysLiveVariables() const;
 
  private:
   DataPtr data_;
 };
 
-/// Of the tiles of an IPU, which have equal clocks in the model.
+/// A range over an IPU's tiles, which have equal clocks in the model.
 class CycleRange {
  public:
   explicit CycleRange(std::uint64_t cycles) : cycles_(cycles) {}
@@ -135,7 +135,7 @@ class CycleRange {
   std::uint64_t cycles_;
 };
 
-/// From when until when.
+/// When a step began and ended.
 class ActiveCycles {
  public:
   ActiveCycles(std::uint64_t from, std::uint64_t to) : from_(from), to_(to) {}
@@ -146,25 +146,25 @@ class ActiveCycles {
   CycleRange from_, to_;
 };
 
-/// What one IPU did in a step.
+/// One IPU's part in a step.
 class IpuExecutionStep {
  public:
   IpuExecutionStep(std::uint64_t from, std::uint64_t to) : from_(from), to_(to) {}
   std::uint64_t cycles() const { return to_ - from_; }
-  /// On a clock that runs through all runs, as that of Block.
+  /// On a clock that continues through all runs, as in Block.
   ActiveCycles activeCycles() const { return {from_, to_}; }
 
  private:
   std::uint64_t from_, to_;
 };
 
-/// A step of a run; one in a loop stands once, with the cycles of all iterations.
+/// A step of a run; a step in a loop occurs once, with the cycles of all iterations.
 class ExecutionStep {
  public:
   ExecutionStep(DataPtr data, ProgramPtr program, std::uint64_t from, std::uint64_t cycles)
       : data_(std::move(data)), program_(std::move(program)), from_(from), cycles_(cycles) {}
   const ProgramPtr& program() const { return program_; }
-  /// All tiles wait for the slowest, which the model accounts: they have equal values.
+  /// Equal for all tiles: they wait for the slowest one, whose cycles the model estimates.
   std::vector<std::uint64_t> cyclesByTile() const;
   std::vector<IpuExecutionStep> ipus() const;
   std::vector<ComputeSet> computeSets() const;
@@ -187,7 +187,7 @@ class Run {
   std::size_t index_;
 };
 
-/// When a program ran, on the clock of the tiles.
+/// When a program ran, in cycles of the tiles' clock.
 class Block {
  public:
   enum class Kind { Common, StreamCopy, Overflow };
@@ -199,7 +199,7 @@ class Block {
   std::uint64_t cyclesTo() const { return to_; }
   bool isStreamCopy() const { return kind_ == Kind::StreamCopy; }
   bool isCommon() const { return kind_ == Kind::Common; }
-  /// The time of what was left out, since there was too much; last.
+  /// The last block if there were too many: it covers the time of those left out.
   bool isOverflow() const { return kind_ == Kind::Overflow; }
   bool isBlockFlush() const { return false; }  ///< the model keeps blocks outside of the tiles
 
@@ -214,11 +214,11 @@ class Block {
 class Execution {
  public:
   explicit Execution(DataPtr data) : data_(std::move(data)) {}
-  /// Of all runs, one after another. Engine options choose, as regular expressions of whole names:
-  /// `profiler.blocks.filter` program::Block, `profiler.programs.filter` single programs. Each
-  /// execution is one block, on tile `profiler.blocks.tile` (0) of each IPU; with
-  /// `debug.instrumentExternalExchange` copies of streams are three, on all tiles. Without a filter
-  /// every step is a block on all tiles, and one in a loop stands once, as in steps().
+  /// Blocks of all runs in order. Engine options select them by regular expressions for whole
+  /// names: `profiler.blocks.filter` program::Block, `profiler.programs.filter` single programs.
+  /// Each execution is one block, on tile `profiler.blocks.tile` (0) of each IPU; with
+  /// `debug.instrumentExternalExchange`, a stream copy is three blocks, on all tiles. Without a
+  /// filter, every step is a block on all tiles, and a step in a loop occurs once, as in steps().
   std::vector<Block> blocks(std::size_t tile) const;
   std::vector<Run> runs() const;
   std::vector<ExecutionStep> steps() const;  ///< of all runs
@@ -227,15 +227,15 @@ class Execution {
   DataPtr data_;
 };
 
-// Of the SDK: its names for these classes.
+// The SDK's names for these classes.
 using PoplarVersion = Version;
 using CompilationTarget = Target;
 using CompilationGraph = Graph;
 using CompilationReport = Compilation;
 using ExecutionReport = Execution;
 
-/// What of a report is measured: nothing, as every figure is the account's, which has the same for
-/// all tiles of an IPU.
+/// What a report measures: nothing, as all figures are estimates, which are the same for all tiles
+/// of an IPU.
 class InstrumentationSettings {
  public:
   enum ComputeInstrumentationLevel { Off, Vertex, Tile, Ipu, Device, Unknown };
@@ -246,7 +246,7 @@ class InstrumentationSettings {
   }
 };
 
-/// Of the file, which only this version of the library reads.
+/// Version of the file, which only this version of the library reads.
 class ProfileReportVersion : public Version {
  public:
   using Version::Version;
@@ -266,10 +266,10 @@ class Report {
   DataPtr data_;
 };
 
-/// Reads a profile.pop; throws poplar::file_load_error for a file that is none of the model's.
+/// Reads a profile.pop; throws poplar::file_load_error for a file that the model did not write.
 Report openReport(const std::string& compilation, const std::string& execution = "");
 
-/// For the library: what Engine::reportBytes gives.
+/// For the library: reads the result of Engine::reportBytes.
 Report reportFrom(const std::string& bytes);
 
 namespace preview {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-/// PopVision's trace points. Nothing records them here: a program that has them runs as without.
+/// PopVision's trace points. Nothing records them here: programs run as without them.
 namespace pvti {
 
 /// A group of trace points.
@@ -13,10 +13,10 @@ struct TraceChannel {
   const std::string name;
 };
 
-/// What a program attaches to a trace point.
+/// Data that a program attaches to a trace point.
 struct Metadata {};
 
-/// An interval of the host's time: the life of an object, or what begin and end enclose.
+/// An interval of host time: the lifetime of an object, or from begin to end.
 class Tracepoint {
  public:
   Tracepoint(const TraceChannel*, const std::string&) {}
@@ -24,7 +24,7 @@ class Tracepoint {
   Tracepoint(const TraceChannel*, const char* /*name*/, std::size_t /*length*/, const Metadata*) {}
   Tracepoint(const Tracepoint&) = delete;
   Tracepoint& operator=(const Tracepoint&) = delete;
-  ~Tracepoint() {}  // NOLINT: not trivial, so that an object that only lives is no unused one
+  ~Tracepoint() {}  // NOLINT: not trivial, or compilers warn of unused objects
   static void begin(const TraceChannel*, const std::string&) {}
   static void end(const TraceChannel*, const std::string&) {}
   static void event(const TraceChannel*, const std::string&) {}

@@ -7,9 +7,9 @@
 
 namespace ipujax::runtime {
 
-/// While it lives, its thread computes as IEEE 754 has it: subnormal numbers are kept, and results
-/// are rounded to nearest even. Callers may have it otherwise: jaxlib's threads flush subnormals to
-/// zero, in operands too. A thread started meanwhile inherits what holds here.
+/// While it exists, its thread computes as IEEE 754 specifies: subnormal numbers are kept, and
+/// results are rounded to nearest even. Callers may use other modes: jaxlib's threads flush
+/// subnormals to zero, in operands too. A thread started meanwhile inherits this environment.
 class FloatEnvironment {
  public:
   FloatEnvironment();

@@ -15,7 +15,7 @@ struct HostArray {
 
 /// How a program calls back into the host. Implemented by the plugin (which knows Python);
 /// `call` blocks until the results are written and throws what the callback raised. Replicas of a
-/// program call at one time, each on a thread of its own.
+/// program call at the same time, each on its own thread.
 class HostCallbacks {
  public:
   virtual ~HostCallbacks() = default;
@@ -23,8 +23,8 @@ class HostCallbacks {
                     std::span<const HostArray> results) = 0;
   /// Whether threads other than the program's may call now; else replicas call in turn.
   virtual bool takesManyThreads() const { return true; }
-  /// The run will end with this error, once callbacks of other replicas have returned. These may
-  /// wait for the one that failed, so whoever waits for the run is told before.
+  /// Tells early that the run will end with this error, once callbacks of other replicas have
+  /// returned: those callbacks may wait for the one that failed.
   virtual void failed(const std::exception_ptr& error) noexcept { (void)error; }
 };
 

@@ -17,14 +17,14 @@ namespace {
 std::atomic<std::uint64_t> num_interrupts{0}, num_signals{0};
 struct sigaction previous;  // written before `handle` is installed
 
-/// The threads of listeners, or 0. A thread that has ended meanwhile is not sent anything, and one
-/// that has its number since then has no listener: its handler does nothing.
+/// The threads of listeners, or 0. A thread that has ended meanwhile gets no signal, and a new one
+/// with its number has no listener: its handler does nothing.
 std::array<std::atomic<pid_t>, 1000> listeners;
 
 std::atomic<void (*)()> relayed{nullptr};
 std::atomic<bool (*)()> reaction_{nullptr};
 
-// Between the handler and the thread that waits for it, in the process with this number.
+// Shared by the handler and the thread that waits for it, in the process with this number.
 std::atomic<pid_t> waiting_process{0};
 std::atomic<int> came{-1};
 
@@ -44,7 +44,7 @@ void waitForInterrupts(int events) {
   }
 }
 
-/// A process that was forked has no such thread until it watches, too.
+/// A forked process has no such thread until it calls watch() itself.
 void startWaiting() {
   if (waiting_process.load() == getpid()) return;
   const int events = eventfd(0, EFD_CLOEXEC);
@@ -54,7 +54,7 @@ void startWaiting() {
   waiting_process.store(getpid());
 }
 
-// Async-signal-safe: system calls, note() and the handler that was there.
+// Async-signal-safe: it only uses system calls, note() and the previous handler.
 void handle(int signal, siginfo_t* info, void* context) {
   num_signals.fetch_add(1);
   const int error = errno;
@@ -70,7 +70,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-// Atomic operations and system calls.
+// Only atomic operations and system calls.
 void interrupts::note() {
   num_interrupts.fetch_add(1, std::memory_order_relaxed);
   const int error = errno;

@@ -8,34 +8,34 @@
 
 namespace ipujax::runtime {
 
-/// Ctrl-C, for programs that run. Python's handler only notes the signal, and raises
+/// Ctrl-C during running programs. Python's handler only notes the signal, and raises
 /// KeyboardInterrupt when the main thread, which may wait for such a program, runs Python again.
-/// Programs hear of it kGrace later: an error of theirs would otherwise be raised before it.
+/// Programs are told kGrace later: otherwise their error would be raised before it.
 namespace interrupts {
 
 constexpr std::chrono::milliseconds kGrace{500};
 
-/// From now on counts each SIGINT, after kGrace, and calls the handler that is installed. Does
-/// nothing where none is.
+/// From now on counts each SIGINT, after kGrace, and calls the installed handler. Does nothing if
+/// there is none.
 void watch();
-/// Counts one more, as watch() does for each: async-signal-safe.
+/// Counts one SIGINT, as watch() does for each; async-signal-safe.
 void note();
-/// Called on a thread of its own after each that is counted, and again soon while it returns true.
+/// Calls `reaction` on a separate thread after each counted SIGINT, and again soon if it is true.
 void react(bool (*reaction)());
-/// At each that is counted from now on calls `other`, too, which is async-signal-safe: note() of a
-/// library that has its own listeners.
+/// From now on also calls `other` at each counted SIGINT. It must be async-signal-safe, such as
+/// note() of a library that has its own listeners.
 void relay(void (*other)());
-/// How many were counted since the process began.
+/// Number of SIGINTs counted since the process began.
 std::uint64_t count();
-/// The same, with those that came less than kGrace ago: what begins now precedes only later ones.
+/// The same, including those less than kGrace ago: what begins now precedes only later ones.
 std::uint64_t number();
 
-/// What a Listener's thread is sent. Who makes listeners handles it: where nobody does, it is
+/// The signal sent to a Listener's thread. Code that makes listeners handles it; otherwise it is
 /// ignored.
 constexpr int kListenerSignal = SIGURG;
 
-/// Sends the thread that made it kListenerSignal after each SIGINT that is counted, while it lives.
-/// One beyond the first thousand hears nothing.
+/// While it exists, sends kListenerSignal to the thread that made it after each counted SIGINT.
+/// Listeners beyond the first thousand do nothing.
 class Listener {
  public:
   Listener();

@@ -5,14 +5,14 @@
 
 namespace ipujax::runtime {
 
-/// What the random bits of one run of a program follow from, but for those of keys and seeds that
-/// it is given.
+/// Determines the random bits of one run of a program, except those of keys and seeds that it is
+/// given.
 struct RunSeed {
   std::uint64_t seed = 0;
   std::uint64_t run = 0;  ///< since the seed was set
   bool identical_replicas = false;
 
-  /// Two words for each replica; the same for all where replicas are to be identical.
+  /// Two words for each replica; the same for all if replicas are to be identical.
   std::array<std::uint32_t, 2> of(std::uint32_t replica) const;
 };
 

@@ -6,21 +6,21 @@
 
 namespace ipujax::runtime {
 
-/// What tells one kind of executable from another.
+/// Identifies a kind of executable.
 struct SealKind {
   char magic[8];
   std::uint32_t format;  ///< raised with every change of the contents
   const char* what;      ///< for errors: "an ipujax executable"
 };
 
-/// A 64-bit mixing hash: finds cut, flipped and moved bytes; not cryptographic.
+/// A 64-bit mixing hash: detects cut, flipped and moved bytes; not cryptographic.
 std::uint64_t checksum(const void* data, std::size_t size);
 
 /// Magic, format and ipujax version, size, checksum, contents.
 std::string seal(const SealKind& kind, const std::string& contents);
 
-/// The contents of sealed bytes, which are those of `seal`, of this kind and version; throws
-/// ExecutableError for all others.
+/// The contents of bytes that `seal` made, of this kind and version; throws ExecutableError for all
+/// others.
 std::span<const std::byte> unseal(const SealKind& kind, std::span<const std::byte> sealed);
 
 }  // namespace ipujax::runtime

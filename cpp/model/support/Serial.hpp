@@ -10,8 +10,8 @@
 
 namespace ipujax::runtime {
 
-/// What goes into the bytes as it lies in memory: structures have no padding, which would be
-/// whatever the memory held.
+/// Types that are written as they lie in memory: structures must have no padding, whose contents
+/// would be arbitrary.
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T>;
 
@@ -62,7 +62,7 @@ class Reader {
   void operator()(Members&... members) {
     (read(members), ...);
   }
-  /// An item takes at least so many bytes.
+  /// An item takes at least `least_bytes`.
   template <class T, class F>
   void list(std::vector<T>& items, std::size_t least_bytes, const F& read_item) {
     items.resize(count(least_bytes));
@@ -74,7 +74,7 @@ class Reader {
     read(value);
     return value;
   }
-  /// A list's length, refused where the bytes left cannot hold that many items.
+  /// A list's length; throws if the remaining bytes cannot hold that many items.
   std::uint64_t count(std::size_t item_bytes) {
     const auto size = get<std::uint64_t>();
     if (size > (bytes_.size() - at_) / std::max<std::size_t>(item_bytes, 1))
@@ -94,7 +94,7 @@ class Reader {
   void read(T& value) {
     std::memcpy(&value, take(sizeof(T)), sizeof(T));
   }
-  /// A bool that is neither true nor false is no value at all to the compiler.
+  /// A bool that is neither true nor false would be undefined behaviour.
   void read(bool& value) {
     const auto byte = std::to_integer<unsigned>(*take(1));
     if (byte > 1) throw std::out_of_range("a truth value is neither true nor false");

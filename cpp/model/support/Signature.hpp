@@ -13,11 +13,11 @@ struct TensorSpec {
   std::string dtype;  ///< JAX's name: "float32", "bfloat16", "bool", ..., "token"
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;  ///< in one replica
-  std::string sharding;     ///< a serialised xla.OpSharding; of no meaning with one replica
+  std::string sharding;     ///< a serialised xla.OpSharding; meaningless with one replica
   MemoryKind memory = MemoryKind::kDevice;  ///< where the caller has it, or wants it
-  bool is_streamed = false;  ///< crosses the link to the host in every run, by account
-  /// The layout that the caller sees, a permutation of the dimensions; empty where it is row-major.
-  /// Runs are given row-major arrays, whatever it says.
+  bool is_streamed = false;  ///< accounted as crossing the link to the host in every run
+  /// The layout that the caller sees, a permutation of the dimensions; empty if it is row-major.
+  /// Runs always get row-major arrays.
   std::vector<std::int64_t> minor_to_major{};
 };
 
@@ -32,23 +32,23 @@ struct Signature {
   std::uint32_t num_replicas = 1;
   /// One for each replica: the devices of the executable that was saved; empty before.
   std::vector<std::int32_t> device_ids;
-  /// The program without its body, as MLIR text, for those who look at types alone; may be empty.
+  /// The program without its body, as MLIR text, for callers that need only types; may be empty.
   std::string interface;
-  /// Whether it draws random bits, in stochastic rounding, that follow from the seed of a run.
+  /// Whether it draws random bits, in stochastic rounding, that depend on the seed of a run.
   bool takes_seed = false;
-  /// Whether it writes, without callbacks, what users read: tensors, or what their codelets print.
+  /// Whether it prints without callbacks: tensors, or the output of users' codelets.
   bool prints = false;
   /// The kind of device that the executable was saved for, as text; empty before.
   std::string target{};
 };
 
-/// Bytes that are no executable, or not one of this build.
+/// Thrown for bytes that are not an executable, or not one of this build.
 class ExecutableError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What this build cannot do.
+/// Thrown for what this build does not support.
 class NotSupportedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

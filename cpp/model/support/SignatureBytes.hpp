@@ -30,7 +30,7 @@ void members(A& archive, T& s) {
           s.takes_seed, s.prints, s.target);
 }
 
-/// Refuses, with ExecutableError, a signature that no caller could follow.
+/// Refuses, with ExecutableError, a signature that callers could not use.
 void verify(const Signature& signature);
 
 }  // namespace ipujax::runtime

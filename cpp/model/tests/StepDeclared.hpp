@@ -7,8 +7,8 @@
 
 namespace check {
 
-/// What the loader asks of a step before its kernel is made: throws where the step is not what its
-/// kernel declares to need.
+/// The loader's check of a step before its kernel is made: throws if the step does not have what
+/// its kernel declares to need.
 inline void declared(const ipujax::engine::StepDesc& step, std::uint32_t num_replicas = 1) {
   ipujax::engine::Image image;
   image.signature.num_replicas = num_replicas;

@@ -7,7 +7,7 @@
 /// For the library: the checks of popx::dropoutBlock.
 namespace popx::dropout {
 
-/// Throws where the operands do not fit.
+/// Throws if the operands do not match.
 void check(const poplar::Tensor& seed, const poplar::Tensor& input, const poplar::Tensor& starts,
            const std::vector<std::size_t>& maskShape, double keepProbability);
 

@@ -10,11 +10,11 @@ namespace popx::batch {
 
 constexpr std::size_t kMostRows = 30000;  ///< and columns
 
-/// Whether real numbers may be of that type: FLOAT, and where 64-bit types are emulated DOUBLE.
+/// Whether real numbers may have that type: FLOAT, or DOUBLE if 64-bit types are emulated.
 bool holdsReals(const poplar::Type& type);
 
 /// Throws unless the value is one such tensor or two of one type and shape, with at least `rank`
-/// dimensions, the last two equal where `square`.
+/// dimensions, the last two equal if `square`.
 void check(const std::string& where, const Parts& value, unsigned rank, bool square = false);
 
 std::vector<std::size_t> leading(const Parts& value, unsigned rank);  ///< the batch dimensions
@@ -33,11 +33,11 @@ struct Matrices {
   bool complex;
   poplar::Type type;  ///< of the parts
 
-  /// Whether the other's numbers are of the same type, and real or complex as these.
+  /// Whether the other's numbers have the same type and are both real or both complex.
   bool hasNumbersOf(const Parts& other) const;
 };
 
-/// B of A X = B, or of X A = B where not `left`.
+/// B of A X = B, or of X A = B unless `left`.
 Matrices rightSideOf(const std::string& where, const Parts& a, const Parts& b, bool left);
 /// B of a system with these three diagonals.
 Matrices rightSideOf(const std::string& where, const std::vector<Parts>& diagonals, const Parts& b);
@@ -47,7 +47,7 @@ void checkColumns(const std::string& where, const Matrices& a, const poplar::Ten
 Matrices reflectorsOf(const std::string& where, const Parts& factors, const Parts& tau);
 /// The same, no wider than high.
 Matrices productOf(const std::string& where, const Parts& factors, const Parts& tau);
-/// C of Q C, or of C Q where not `left`.
+/// C of Q C, or of C Q unless `left`.
 Matrices multiplied(const std::string& where, const Parts& factors, const Parts& tau,
                     const Parts& c, bool left);
 /// Throws unless they are INT, at most `size` a row.

@@ -4,7 +4,7 @@
 
 #include "popx/Pad.hpp"
 
-/// For the library: where popx::pad puts what.
+/// For the library: where popx::pad puts elements.
 namespace popx::padding {
 
 using Integers = std::vector<std::int64_t>;
@@ -18,7 +18,7 @@ struct Plan {
   poplar::Tensor placeIn(const poplar::Tensor& out) const;
 };
 
-/// Throws where there is no such result.
+/// Throws if there is no such result.
 Plan planOf(const poplar::Tensor& t, const poplar::Tensor& value, const Integers& low,
             const Integers& high, const Integers& interior);
 

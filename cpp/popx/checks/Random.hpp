@@ -12,7 +12,7 @@ struct Generator {
   std::uint64_t state_bytes;
 };
 
-/// Throws where there is no such generator.
+/// Throws if there is no such generator.
 Generator check(const poplar::Graph& graph, const poplar::Tensor& state,
                 const std::string& algorithm, const poplar::Type& type);
 

@@ -139,7 +139,7 @@ class Eigenvectors : public poplar::Vertex {
     for (int j = begin; j < end; ++j) x[j] = x[j] / size;
   }
 
-  /// A diagonal element of T - value, not smaller than the rounding of what it is a difference of.
+  /// A diagonal element of T - value, not smaller than the rounding error of the difference.
   static Complex divisor(Complex element, Complex value) {
     const Complex difference = element - value;
     const float least = fmaxf(0x1p-24f * taxicab(value), 1e-30f);

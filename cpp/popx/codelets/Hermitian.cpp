@@ -6,11 +6,11 @@
 // Hermitian matrices of which one triangle is read: one matrix, one worker.
 namespace popx {
 
-/// Jacobi's method: sweeps of rotations until no element off the diagonal counts.
+/// Jacobi's method: sweeps of rotations until all off-diagonal elements are negligible.
 template <bool complex>
 class Eigh : public poplar::Vertex {
  public:
-  poplar::InOut<poplar::Vector<float>> a;         ///< [n, n], replaced by what is left of it
+  poplar::InOut<poplar::Vector<float>> a;         ///< [n, n], overwritten
   poplar::Output<poplar::Vector<float>> vectors;  ///< [n, n], columns
   poplar::Output<poplar::Vector<float>> values;   ///< [n], ascending
   poplar::Output<int> status;
@@ -50,7 +50,7 @@ class Eigh : public poplar::Vertex {
     }
   }
 
-  /// One sweep; false where nothing was left to do.
+  /// One sweep; false if nothing was left to do.
   template <class T>
   static bool rotateAll(const View<T>& a, const View<T>& v) {
     bool any = false;

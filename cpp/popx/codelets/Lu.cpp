@@ -48,7 +48,7 @@ class Lu : public poplar::Vertex {
 template class Lu<false>;
 template class Lu<true>;
 
-/// The order of rows that swaps make one after another.
+/// The order of rows after swaps, one after another.
 class PivotPermutation : public poplar::Vertex {
  public:
   poplar::Input<poplar::Vector<int>> pivots;  ///< counted from 0

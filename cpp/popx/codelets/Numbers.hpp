@@ -47,7 +47,7 @@ inline float squared(float a) { return a * a; }
 inline float squared(Complex a) { return a.re * a.re + a.im * a.im; }
 inline float magnitude(float a) { return fabsf(a); }
 inline float magnitude(Complex a) { return hypotf(a.re, a.im); }
-/// The size that LAPACK compares pivots by.
+/// The size by which LAPACK compares pivots.
 inline float taxicab(float a) { return fabsf(a); }
 inline float taxicab(Complex a) { return fabsf(a.re) + fabsf(a.im); }
 inline bool isFinite(float a) { return a - a == 0.0f; }

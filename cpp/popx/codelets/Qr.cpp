@@ -25,7 +25,7 @@ class Qr : public poplar::Vertex {
 template class Qr<false>;
 template class Qr<true>;
 
-/// With column pivoting: of the columns that are left, the longest is next.
+/// With column pivoting: the longest remaining column is next.
 template <bool complex>
 class QrWithPivots : public poplar::Vertex {
  public:
@@ -121,7 +121,7 @@ class HouseholderMultiply : public poplar::Vertex {
 
   bool compute() {
     using T = typename NumberOf<complex>::Type;
-    // The reflectors are read alone.
+    // The reflectors are only read.
     const View<T> factors = {const_cast<T*>(reinterpret_cast<const T*>(&a[0])), int(m), int(n),
                              int(n), 1};
     const T* taus = reinterpret_cast<const T*>(&tau[0]);

@@ -1,7 +1,7 @@
 #include <poplar/Vertex.hpp>
 
-// Counter-based generators as XLA has them, for states of words of 4 or 8 bytes and elements of 1,
-// 2, 4 or 8 bytes; narrow elements are the low end of 32 bits.
+// Counter-based generators as in XLA, for states of words of 4 or 8 bytes and elements of 1, 2, 4
+// or 8 bytes; narrow elements are the low end of 32 bits.
 namespace popx {
 
 namespace {
@@ -59,7 +59,7 @@ unsigned rotate(unsigned x, unsigned by) { return (x << by) | (x >> (32 - by)); 
 
 }  // namespace
 
-/// Threefry with 20 rounds (Salmon et al., 2011): two words a counter.
+/// Threefry with 20 rounds (Salmon et al., 2011): two words per counter.
 template <unsigned word, unsigned bytes>
 class Threefry : public poplar::Vertex {
  public:
@@ -104,8 +104,8 @@ template class Threefry<8, 2>;
 template class Threefry<8, 4>;
 template class Threefry<8, 8>;
 
-/// Philox with 10 rounds: four words a counter of 128 bits, whose high half is the key where the
-/// state has but two words.
+/// Philox with 10 rounds: four words per counter of 128 bits, whose high half is the key if the
+/// state has only two words.
 template <unsigned word, unsigned bytes>
 class Philox : public poplar::Vertex {
  public:
@@ -153,7 +153,7 @@ template class Philox<8, 2>;
 template class Philox<8, 4>;
 template class Philox<8, 8>;
 
-/// The state after so many counters.
+/// The state after `counters` counters.
 template <unsigned word>
 class AdvanceState : public poplar::Vertex {
  public:

@@ -28,12 +28,12 @@ struct Reflection<Complex> {
   }
 };
 
-/// Replaces column 0 of `a` by (beta, x); beta is real. Returns tau, 0 where H is I.
+/// Replaces column 0 of `a` by (beta, x); beta is real. Returns tau, 0 if H is I.
 template <class T>
 inline T reflect(const View<T>& a) {
   float most = 0.0f;
   for (int i = 0; i < a.rows; ++i) most = fmaxf(most, taxicab(a(i, 0)));
-  // Tiny numbers are lifted: they have few bits, and 1 / (alpha - beta) overflows.
+  // Tiny numbers are scaled up: they have few bits, and 1 / (alpha - beta) would overflow.
   const float lift = most < 0x1p-60f ? 0x1p60f : 1.0f;
   for (int i = 0; i < a.rows; ++i) a(i, 0) = a(i, 0) * lift;
   const View<T> x = a.from(1, 0);
@@ -73,7 +73,7 @@ inline void applyRight(const View<T>& x, T tau, const View<T>& c) {
   }
 }
 
-/// Makes column k of `a` zero below its diagonal and applies H_k^H to the columns behind it.
+/// Makes column k of `a` zero below its diagonal and applies H_k^H to the columns after it.
 template <class T>
 inline T eliminate(const View<T>& a, int k) {
   const T tau = reflect(a.from(k, k));
@@ -81,8 +81,8 @@ inline T eliminate(const View<T>& a, int k) {
   return tau;
 }
 
-/// Replaces the first reflectors by the first columns of H_0 H_1 ...: those of `count`, then unit
-/// vectors.
+/// Replaces the `count` reflectors by the first columns of H_0 H_1 ...; columns from `count` on
+/// start as unit vectors.
 template <class T>
 inline void expandReflectors(const View<T>& a, const T* tau, int count) {
   for (int j = count; j < a.columns; ++j)

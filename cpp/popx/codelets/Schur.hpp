@@ -4,7 +4,7 @@
 /// For codelets: the QR iteration that makes a Hessenberg matrix triangular.
 namespace popx {
 
-/// G = [[c, s], [-conj(s), c]] of two neighbouring rows and columns.
+/// G = [[c, s], [-conj(s), c]] for two neighbouring rows and columns.
 template <class T>
 struct Givens {
   float c;
@@ -16,15 +16,15 @@ struct Givens {
     if (most == 0.0f) return {1.0f, number<T>(0.0f)};
     x = x / most;
     y = y / most;
-    // The direction of a number with few bits is none.
+    // A number with few bits has no reliable direction.
     if (taxicab(x) < 1e-30f) return {0.0f, conj(y) / magnitude(y)};
     const float first = magnitude(x);
     const float all = hypotf(first, magnitude(y));
     return {first / all, (x / first) * (conj(y) / all)};
   }
 
-  /// G A G^H with G in rows and columns k, k + 1 of a matrix of which column `first` is the first
-  /// one that is not zero there and row `last` the last, and Q G^H.
+  /// G A G^H with G in rows and columns k, k + 1 of a matrix whose nonzero elements there begin in
+  /// column `first` and end in row `last`, and Q G^H.
   void turn(const View<T>& a, const View<T>& q, int k, int first, int last) const {
     for (int j = first; j < a.columns; ++j) {
       const T x = a(k, j);
@@ -58,7 +58,7 @@ inline void reduceToHessenberg(const View<T>& a, T* tau) {
   }
 }
 
-/// Q of the Hessenberg form, whose reflectors are made zeros. q has no rows where it is not wanted.
+/// Q of the Hessenberg form, whose reflectors become zeros. q has no rows if it is not wanted.
 template <class T>
 inline void takeReflectors(const View<T>& a, const T* tau, const View<T>& q) {
   if (q.rows > 0) setIdentity(q);
@@ -68,9 +68,9 @@ inline void takeReflectors(const View<T>& a, const T* tau, const View<T>& q) {
   }
 }
 
-constexpr float kLeast = 0x1p-120f;  ///< what is smaller counts as zero
+constexpr float kLeast = 0x1p-120f;  ///< smaller elements count as zero
 
-/// The row from which on the block that ends in row `last` hangs together.
+/// The first row of the unreduced block that ends in row `last`.
 template <class T>
 inline int blockOf(const View<T>& a, int last) {
   int first = last;
@@ -83,7 +83,6 @@ inline int blockOf(const View<T>& a, int last) {
   return first;
 }
 
-/// One eigenvalue of the last 2 x 2 block, the one nearer to its last element (Wilkinson).
 inline Complex root(Complex x) {
   const float size = magnitude(x);
   const float re = sqrtf(0.5f * (size + fabsf(x.re)));
@@ -92,8 +91,9 @@ inline Complex root(Complex x) {
   return x.re >= 0.0f ? Complex{re, im} : Complex{fabsf(im), copysignf(re, x.im)};
 }
 
+/// One eigenvalue of the last 2 x 2 block, the one nearer to its last element (Wilkinson).
 inline Complex shiftOf(const View<Complex>& a, int last, int tries) {
-  if (tries % 10 == 0) {  // where it goes in circles
+  if (tries % 10 == 0) {  // in case it cycles
     return a(last, last) + Complex{0.75f * taxicab(a(last, last - 1)), 0.0f};
   }
   const float size = fmaxf(fmaxf(taxicab(a(last - 1, last - 1)), taxicab(a(last, last))),
@@ -107,7 +107,7 @@ inline Complex shiftOf(const View<Complex>& a, int last, int tries) {
   return a(last, last) - (product / below) * size;
 }
 
-/// Complex numbers: single shifts. False where it does not converge.
+/// Complex numbers: single shifts. False if it does not converge.
 inline bool triangularise(const View<Complex>& a, const View<Complex>& q) {
   int tries = 0;
   for (int last = a.rows - 1; last > 0;) {
@@ -173,7 +173,7 @@ inline void firstColumn(const View<float>& a, int first, int last, int tries, fl
   const float end = at(last, last);
   float sum = at(last - 1, last - 1) + end;
   float product = at(last - 1, last - 1) * end - at(last - 1, last) * at(last, last - 1);
-  if (tries % 10 == 0) {  // where it goes in circles
+  if (tries % 10 == 0) {  // in case it cycles
     const float step = fabsf(at(last, last - 1)) + fabsf(at(last - 1, last - 2));
     sum = 2.0f * end + 1.5f * step;
     product = (end + 0.75f * step) * (end + 0.75f * step) + 0.4375f * step * step;

@@ -5,13 +5,13 @@
 // Singular values and vectors: one matrix, one worker.
 namespace popx {
 
-/// One-sided Jacobi: rotations make the columns of A (of A^H where it is wide) orthogonal; their
+/// One-sided Jacobi: rotations make the columns of A (of A^H if it is wide) orthogonal; their
 /// lengths are the singular values, and the rotations together are the other vectors.
 template <bool complex>
 class Svd : public poplar::Vertex {
  public:
   poplar::Input<poplar::Vector<float>> a;        ///< [m, n]
-  poplar::InOut<poplar::Vector<float>> tall;     ///< [max, max where full, else min]: vectors
+  poplar::InOut<poplar::Vector<float>> tall;     ///< [max, max if full, else min]: vectors
   poplar::InOut<poplar::Vector<float>> small;    ///< [min, min]: vectors of the other side
   poplar::Output<poplar::Vector<float>> u;       ///< [m, m or min], not written without vectors
   poplar::Output<poplar::Vector<float>> vh;      ///< [n or min, n]
@@ -96,7 +96,7 @@ class Svd : public poplar::Vertex {
     return any;
   }
 
-  /// Lengths to `values`, in descending order, and the columns with them.
+  /// Writes lengths to `values` in descending order, and sorts the columns with them.
   template <class T>
   void sort(const View<T>& w, const View<T>& v) {
     for (int j = 0; j < w.columns; ++j) {
@@ -117,7 +117,7 @@ class Svd : public poplar::Vertex {
     }
   }
 
-  /// Gives the columns the length 1, and returns the number of those that are not zero.
+  /// Scales the columns to length 1, and returns the number of nonzero ones.
   template <class T>
   int makeUnit(const View<T>& w) {
     int j = 0;

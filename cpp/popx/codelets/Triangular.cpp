@@ -25,7 +25,7 @@ class Cholesky : public poplar::Vertex {
   }
 
  private:
-  /// Replaces column j; false where the matrix is not positive definite.
+  /// Replaces column j; false if the matrix is not positive definite.
   template <class T>
   static bool column(const View<T>& a, int j) {
     float left = real(a(j, j));
@@ -91,8 +91,8 @@ class TriangularSolve : public poplar::Vertex {
 template class TriangularSolve<false>;
 template class TriangularSolve<true>;
 
-/// Elimination with partial pivoting; `upper` and `lower` also hold the second row of U above the
-/// diagonal.
+/// Elimination with partial pivoting; `upper` and `lower` become the first and second diagonals of
+/// U above the main one.
 template <bool complex>
 class TridiagonalSolve : public poplar::Vertex {
  public:
@@ -168,8 +168,8 @@ class TridiagonalSolve : public poplar::Vertex {
 template class TridiagonalSolve<false>;
 template class TridiagonalSolve<true>;
 
-/// The same, with rows weighed by their size and tiny pivots raised, so that X stays finite:
-/// LAPACK's lagtf and lagts, which it has for real numbers only.
+/// The same, with rows weighted by their size and tiny pivots raised, so that X stays finite:
+/// LAPACK's lagtf and lagts, which exist only for real numbers.
 template <bool complex>
 class PerturbedTridiagonalSolve : public poplar::Vertex {
  public:
@@ -213,7 +213,7 @@ class PerturbedTridiagonalSolve : public poplar::Vertex {
   static constexpr float kEpsilon = 0x1p-24f;
   static constexpr float kSmallest = 0x1p-126f;
 
-  /// Row i + 1 without column i; below[i + 1] becomes U(i, i + 2).
+  /// Eliminates column i from row i + 1; below[i + 1] becomes U(i, i + 2).
   template <class T>
   static void eliminate(int i, float& scale, T* below, T* d, T* above, const View<T>& x) {
     const bool last = i + 2 == x.rows;

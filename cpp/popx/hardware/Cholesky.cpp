@@ -6,7 +6,7 @@ namespace popx {
 
 Parts cholesky(Graph& graph, const Parts& a, bool lower, Sequence& prog,
                const DebugContext& debugContext,
-               std::size_t) {  // each matrix is one vertex's: no blocks
+               std::size_t) {  // one vertex per matrix, so no blocks
   const batch::Matrices given("popx::cholesky", a, true);
   const double size = static_cast<double>(given.n);
   ItemStep step(graph, "popx::cholesky", given.items, prog, {debugContext, "cholesky"});

@@ -7,7 +7,7 @@
 namespace popx::codelets {
 namespace {
 
-/// Where the codelets are: as the user says, else where the build found them.
+/// The folder of codelets: the user's choice, else the one that the build found.
 std::string folder() {
   const char* given = std::getenv("IPUJAX_POPX_CODELETS");
   return given && *given ? given : IPUJAX_POPX_CODELETS_FOLDER;

@@ -6,8 +6,8 @@
 
 namespace popx::custom_op {
 
-/// The SDK's libraries are this process's own, but only what the extension needs was loaded, for
-/// itself alone.
+/// This process has loaded only those libraries of the SDK that the extension needs, and their
+/// symbols are visible only to it.
 void showPoplar() {
   static std::once_flag once;
   std::call_once(once, &showSdkLibraries);
@@ -17,7 +17,7 @@ void guarded(const std::string& /*function*/, const std::function<void()>& call)
 
 void construct(void* /*library*/) {}
 
-/// Poplar knows it where it is asked about the tensor.
+/// Poplar throws if asked about a tensor of another graph.
 bool isOf(const poplar::Graph& graph, const poplar::Tensor& t) {
   try {
     graph.getTileMapping(t, nullptr);
@@ -27,11 +27,11 @@ bool isOf(const poplar::Graph& graph, const poplar::Tensor& t) {
   }
 }
 
-/// Poplar does not say what a program writes: the metadata is believed, as TensorFlow does.
+/// Poplar does not report what a program writes, so the metadata is trusted, as in TensorFlow.
 void checkWritten(const std::string& /*function*/, const poplar::program::Program& /*program*/,
                   const std::vector<poplar::Tensor>& /*kept*/) {}
 
-/// Programs are Poplar's once they are made. Functions get the op's name as their prefix.
+/// Programs cannot be changed once they are made. Functions get the op's name as their prefix.
 void addPlace(const poplar::program::Program& /*program*/, const poplar::DebugContext& /*debug*/) {}
 
 }  // namespace popx::custom_op

@@ -11,8 +11,8 @@ using poplar::Tensor;
 using poplar::program::Sequence;
 using Sizes = std::vector<std::size_t>;
 
-/// As popops takes it, with the slice inside. Dimensions and sizes that do not fit are for popops
-/// to refuse.
+/// The offset as popops takes it, clamped so that the slice lies inside. popops refuses invalid
+/// dimensions and sizes.
 Tensor inside(Graph& graph, const Tensor& t, const Tensor& offset, const Sizes& dims,
               const Sizes& sizes, Sequence& prog, const poplar::DebugContext& debug) {
   if (dims.empty() || offset.numElements() != dims.size() || sizes.size() != dims.size())

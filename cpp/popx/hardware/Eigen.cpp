@@ -21,7 +21,7 @@ struct Square {
         step(graph, "popx::" + name, given.items, prog, {debugContext, name}),
         matrix(step.copy(a, 2)) {}
 
-  /// A result behind the batch dimensions.
+  /// A result with the batch dimensions in front.
   Parts result(const Tensor& values, const std::vector<std::size_t>& item, bool complex) const {
     return partsOf(values, batch::shapeOf(given.leading, item), complex);
   }
@@ -33,7 +33,7 @@ struct Square {
   Tensor matrix;
 };
 
-/// A = Q T Q^H, T in place of A.
+/// A = Q T Q^H; T replaces A.
 struct SchurForm {
   Tensor q, values, status;
 

@@ -9,8 +9,8 @@
 #include "poplar/Type.hpp"
 
 /// popx::expr from public names: popops' expressions under their own names, and those it lacks.
-/// They are graphs of their own, of which popx::map makes popops' expressions. Those are trees:
-/// what is used twice is in them twice, so that a chain of squares doubles with each.
+/// They are separate graphs, from which popx::map makes popops' expressions. Those are trees: an
+/// expression used twice is in them twice, so a chain of squares doubles with each.
 namespace popx::expr {
 
 enum class Op : std::uint8_t {
@@ -23,10 +23,10 @@ struct Node {
   enum class Kind : std::uint8_t { kPlaceHolder, kConst, kOp };
   Kind kind = Kind::kOp;
   Op op = Op::kConstant;
-  poplar::Type type;           ///< of a constant; result of a cast or bitcast
+  poplar::Type type;           ///< constant: its type; cast or bitcast: the result's type
   std::int64_t immediate = 0;  ///< placeholder: its index from 1; reduce precision: its bits
   bool is_real = false;        ///< constant: its value is `real`, else `integer`
-  bool fixed_type = false;     ///< constant: never takes the type of what it stands beside
+  bool fixed_type = false;     ///< constant: never takes another operand's type
   double real = 0;
   std::int64_t integer = 0;
   std::vector<std::shared_ptr<const Node>> args;
@@ -54,7 +54,7 @@ using Any = Expr;
 NodeRef makeOp(Op op, std::vector<NodeRef> args, poplar::Type type = {},
                std::int64_t immediate = 0);
 
-/// A constant. Beside an operand of another type it takes that type, unless it was given one.
+/// A constant. Next to an operand of another type it takes that type, unless it was given one.
 class Const : public Expr {
  public:
   template <typename T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
@@ -116,7 +116,7 @@ class ReducePrecision : public Expr {
       : Expr(makeOp(Op::kReducePrecision, {a.node()}, {}, exponentBits * 256 + mantissaBits)) {}
 };
 
-/// Tiles take the random bits of stochastic rounding from generators of their own.
+/// Has no effect: tiles take the random bits of stochastic rounding from their own generators.
 class Rounded : public Expr {
  public:
   Rounded(const Expr& a, std::int64_t /*stream*/) : Expr(a) {}

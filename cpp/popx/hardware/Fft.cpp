@@ -32,7 +32,7 @@ Tensor rootsOf(Graph& graph, std::size_t n, const std::vector<std::size_t>& indi
   return roots;
 }
 
-/// Transforms of the rows of {re, im} [lines, n]; the inverse is one of {im, re}.
+/// Transforms the rows of {re, im} [lines, n]; the inverse transforms {im, re}.
 class Lines {
  public:
   Lines(Graph& graph, Sequence& prog, const DebugContext& debugContext)
@@ -58,7 +58,7 @@ class Lines {
     return {a[0].slice(begin, end, 0), a[1].slice(begin, end, 0)};
   }
 
-  /// The factor nearest to the root of a length that is too long for one worker, or 1.
+  /// The factor nearest to the square root of a length that is too long for one worker, or 1.
   static std::size_t splitOf(std::size_t n) {
     if (n <= kLongestLine) return 1;
     std::size_t best = 1;
@@ -67,7 +67,7 @@ class Lines {
     return best;
   }
 
-  /// `each` lines a vertex.
+  /// Transforms `each` lines per vertex.
   Parts rows(const Parts& a, std::size_t each, float scale) const {
     const std::size_t lines = a[0].dim(0), n = a[0].dim(1);
     ItemStep step(graph_, "popx::fft", lines / each, prog_, debug_context_);
@@ -86,7 +86,7 @@ class Lines {
     return partsOf(values, {lines, n}, true);
   }
 
-  /// Of the passes' radices.
+  /// The sum of the passes' radices.
   static double factorSum(std::size_t n) {
     double sum = 0;
     for (std::size_t factor = 2; n > 1; ++factor) {
@@ -96,8 +96,8 @@ class Lines {
     return sum;
   }
 
-  /// Lines of rows * columns elements: transforms of the columns, a turn of each element, and
-  /// transforms of the rows.
+  /// Lines of rows * columns elements: transforms the columns, turns each element, and transforms
+  /// the rows.
   Parts inTwo(const Parts& a, std::size_t rows, std::size_t columns, float scale) const {
     const std::size_t lines = a[0].dim(0), n = rows * columns;
     const auto turned = [](const Parts& parts, std::vector<std::size_t> shape,
@@ -140,7 +140,7 @@ class Lines {
   DebugContext debug_context_;
 };
 
-/// Dimension `dim` of both parts by `lines`.
+/// Transforms dimension `dim` of both parts by `lines`.
 Parts transformDim(const Lines& lines, const Parts& a, unsigned dim, float scale) {
   const unsigned rank = a[0].rank();
   std::vector<unsigned> order;
@@ -166,8 +166,8 @@ Tensor zerosLike(Graph& graph, const Tensor& t, const DebugContext& debugContext
   return zero.expand({0}).broadcast(static_cast<unsigned>(t.numElements()), 0).reshape(t.shape());
 }
 
-/// The imaginary parts of real numbers' coefficients: those of the first, and of the last of an
-/// even length, do not count.
+/// The imaginary parts of real numbers' coefficients, with zeros for the first, and for the last of
+/// an even length.
 Tensor withoutEnds(Graph& graph, const Tensor& im, std::size_t n,
                    const DebugContext& debugContext) {
   const unsigned last = im.rank() - 1;

@@ -8,11 +8,11 @@
 /// For the library: the body of a reduction, applied to whole tensors.
 namespace popx::fold {
 
-/// Throws where the tensors do not fit together or the body has another number of expressions.
+/// Throws if the tensors do not match or the body has another number of expressions.
 void check(const char* where, const std::vector<poplar::Tensor>& ins,
            const std::vector<poplar::Tensor>& inits, const std::vector<expr::Expr>& body);
 
-/// The body of earlier and later elements; scalars are broadcast.
+/// Applies the body to earlier and later elements; scalars are broadcast.
 std::vector<poplar::Tensor> combine(poplar::Graph& graph,
                                     const std::vector<poplar::Tensor>& earlier,
                                     const std::vector<poplar::Tensor>& later,

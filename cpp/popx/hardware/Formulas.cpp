@@ -27,7 +27,7 @@ Const bits(unsigned value) { return {UNSIGNED_INT, value}; }
 
 // Of bits -----------------------------------------------------------------------------------------
 
-/// The bits of a FLOAT rounded to the nearest, or the even, bfloat16. NaNs become quiet ones.
+/// The bits of a FLOAT rounded to the nearest bfloat16, ties to even. NaNs become quiet ones.
 Expr roundedBits(const Expr& x) {
   const Expr all = Bitcast(x, UNSIGNED_INT);
   const Expr last = (all >> bits(16)) & bits(1);
@@ -36,8 +36,8 @@ Expr roundedBits(const Expr& x) {
   return Select(nan, rounded, (all & bits(0x7fffffff)) > bits(0x7f800000));
 }
 
-/// Bits of an IEEE type with so many of mantissa and exponent, rounded to fewer: what falls below
-/// the new normal range becomes zero, above it infinity.
+/// Bits of an IEEE type with these numbers of mantissa and exponent bits, rounded to fewer: numbers
+/// below the new normal range become zero, those above it infinity.
 Expr reducedBits(const Expr& original, unsigned mantissa, unsigned exponent, std::int64_t wanted) {
   const auto fewer_exponent = static_cast<unsigned>(wanted / 256);
   const auto fewer_mantissa = static_cast<unsigned>(wanted % 256);
@@ -63,7 +63,7 @@ Expr reducedBits(const Expr& original, unsigned mantissa, unsigned exponent, std
 
 // Of values ---------------------------------------------------------------------------------------
 
-/// Beyond 88 the exponential itself is infinite where half of it is not.
+/// exp(x) / 2, which is finite for some x beyond 88 where exp(x) is infinite.
 Expr halfExp(const Expr& x) {
   const Expr root = Exp(x * 0.5f);
   return root * (root * 0.5f);
@@ -145,7 +145,8 @@ Expr logGammaBetweenZeros(const Expr& x) {
   return (x - 1.0f) * (x - 2.0f) * p;
 }
 
-/// For x > 0: down to [1.5, 2.5] by the recurrence, from 0 to 0.5 up by it, and Stirling's series.
+/// For x > 0: the recurrence lowers x to [1.5, 2.5], or raises it from below 0.5; Stirling's series
+/// beyond 8.
 Expr logGammaOfPositive(const Expr& x) {
   Expr rest = Max(Min(x, Const(8.0f)), Const(0.5f));
   Expr product = Const(1.0f);
@@ -163,7 +164,7 @@ Expr logGammaOfPositive(const Expr& x) {
   return Select(below, Select(far, middle, x > 8.0f), x < 0.5f);
 }
 
-/// Below zero by reflection.
+/// Uses reflection below zero.
 Expr logGamma(const Expr& x) {
   const Expr a = Abs(x);
   const Expr over = a - Floor(a);

@@ -32,7 +32,7 @@ poplar::Type typeOfDtype(const std::string& dtype) {
 
 namespace {
 
-/// What a host function takes or gives: elements alone, so arrays without any are left out.
+/// Arguments or results of a host function, without arrays that have no elements.
 struct Arrays {
   std::vector<poplar::HostFunctionArgument> arguments{};
   std::vector<Tensor> tensors{};
@@ -46,9 +46,9 @@ struct Arrays {
 
 }  // namespace
 
-/// A host function called `id`: what runs the program connects it (Engine::connectHostFunction).
-/// Arrays without elements are not among its arguments and results; one that would have neither
-/// gets a result of one UNSIGNED_INT, which nothing reads.
+/// A host function called `id`, which the program's caller connects (Engine::connectHostFunction).
+/// Arrays without elements are not among its arguments and results; a function that would have
+/// neither gets a result of one UNSIGNED_INT, which nothing reads.
 std::vector<Tensor> hostCallback(poplar::Graph& graph, const std::string& id,
                                  const std::vector<Tensor>& operands,
                                  const std::vector<std::string>& dtypes,

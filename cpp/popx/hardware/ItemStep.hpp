@@ -6,10 +6,10 @@
 
 #include "popx/checks/Matrices.hpp"
 
-/// For the library: steps that do one thing to each item of a batch, an item on a tile.
+/// For the library: steps that apply one operation to each item of a batch, each item on one tile.
 namespace popx {
 
-/// Values in tile memory, [items, elements] or [items], and vertices that work on an item each.
+/// Values in tile memory, [items, elements] or [items], and vertices that work on one item each.
 /// Complex numbers are pairs of floats there.
 class ItemStep {
  public:
@@ -27,8 +27,8 @@ class ItemStep {
 
   using Fields = std::vector<std::pair<std::string, poplar::Tensor>>;
   using Numbers = std::vector<std::pair<std::string, double>>;
-  /// A vertex popx::`type` of codelets/`family`.cpp for each item. Throws where what was made so
-  /// far does not fit the tiles.
+  /// A vertex popx::`type` of codelets/`family`.cpp for each item. Throws if the values made so far
+  /// do not fit on the tiles.
   void run(const std::string& family, const std::string& type, const Fields& fields,
            const Numbers& numbers, double flops);
 

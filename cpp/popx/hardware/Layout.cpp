@@ -2,7 +2,7 @@
 
 namespace popx {
 
-/// Views in another order count as different: who asks then makes a copy.
+/// Views in another order count as different: the caller then makes a copy.
 bool sameLayout(const poplar::Tensor& a, const poplar::Tensor& b) {
   return a.shape() == b.shape() && a.elementType() == b.elementType() && a.isContiguous() &&
          b.isContiguous();

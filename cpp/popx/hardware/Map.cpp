@@ -17,7 +17,7 @@ using poplar::Tensor;
 using poplar::program::Sequence;
 using Tensors = std::vector<Tensor>;
 
-/// Operations of one map at most, and of what is computed again wherever it is used.
+/// The most operations in one map, and in an expression that is recomputed wherever it is used.
 constexpr std::size_t kMost = 256;
 constexpr std::size_t kMostShared = 6;
 
@@ -30,8 +30,8 @@ std::vector<std::size_t> commonShape(const Tensors& ts) {
   return common.shape();
 }
 
-/// Some expressions as steps: a popops::map for each result, for what a bitcast is of, and for what
-/// would be too large to compute again where it is used.
+/// Expressions as steps: a popops::map for each result, for each operand of a bitcast, and for
+/// expressions that are too large to recompute wherever they are used.
 class Steps {
  public:
   Steps(Graph& graph, const Tensors& ts, Sequence& prog, const poplar::DebugContext& debug)
@@ -90,7 +90,7 @@ class Steps {
     own_.emplace(&node, made);
   }
 
-  /// A tensor that nothing else is: the step's own, once, or a copy.
+  /// A tensor that nothing else uses: the step's own, the first time, or a copy.
   Tensor result(const Node& node) {
     Tensor value = values_.at(&node);
     const auto own = own_.extract(&node);

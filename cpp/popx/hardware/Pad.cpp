@@ -4,7 +4,7 @@
 
 namespace popx {
 
-/// The value everywhere, then the kept elements in their places.
+/// Writes the value everywhere, then the kept elements to their places.
 poplar::Tensor pad(poplar::Graph& graph, const poplar::Tensor& t, const poplar::Tensor& value,
                    const std::vector<std::int64_t>& low, const std::vector<std::int64_t>& high,
                    const std::vector<std::int64_t>& interior, poplar::program::Sequence& prog,

@@ -6,16 +6,16 @@
 #include "popops/Expr.hpp"
 #include "popx/hardware/Expr.hpp"
 
-/// For the library: one expression of popops', and the tensors it is of.
+/// For the library: an expression of popops and its tensors.
 namespace popx {
 
-/// Tensors that hold what some nodes stand for.
+/// Tensors that hold the values of some nodes.
 using Values = std::unordered_map<const expr::Node*, poplar::Tensor>;
 
 class PopopsExpr {
  public:
-  /// The tree below `root`; nodes with a value are placeholders of it. A tree of constants alone
-  /// gets its constants as tensors, since a map needs one.
+  /// The tree below `root`; nodes with a value become placeholders. A tree of constants alone gets
+  /// its constants as tensors, since a map needs a tensor.
   PopopsExpr(poplar::Graph& graph, const expr::Node& root, const Values& values,
              const poplar::DebugContext& debugContext);
 

@@ -6,7 +6,7 @@ namespace popx {
 
 namespace {
 
-/// Of Householder QR, k = min(m, n): 4 m n k - 2 (m + n) k^2 + 4/3 k^3 (LAPACK working note 41).
+/// Householder QR, k = min(m, n): 4 m n k - 2 (m + n) k^2 + 4/3 k^3 flops (LAPACK working note 41).
 double flopsOf(const batch::Matrices& a) {
   const double k = static_cast<double>(a.small);
   const double m = static_cast<double>(a.m);

@@ -22,8 +22,8 @@ poplar::Type bitsOf(std::size_t bytes) {
                       : poplar::UNSIGNED_LONGLONG;
 }
 
-/// Threefry's two words of a counter lie along one dimension of the result, the first even one or
-/// else the longest: element 2 h gets word 0 and 2 h + 1 word 1 of counter (outer, h, inner).
+/// Threefry's two words of a counter lie along one dimension of the result, the first of even size
+/// or else the longest: element 2 h gets word 0 and 2 h + 1 word 1 of counter (outer, h, inner).
 struct Halves {
   std::size_t outer = 1, extent = 1, inner = 1;
 
@@ -47,7 +47,7 @@ struct Halves {
   }
 };
 
-/// Counters go to the workers of all tiles in equal parts.
+/// Divides the counters equally among the workers of all tiles.
 class Generation {
  public:
   Generation(Graph& graph, const Tensor& state, random::Generator generator,

@@ -53,7 +53,7 @@ Tensor filled(poplar::Graph& graph, const Tensor& value, std::vector<std::size_t
 
 }  // namespace
 
-/// A tree: neighbours are combined until one is left, so that their order stays.
+/// A tree: combines neighbours until one is left, which keeps their order.
 Tensors reduce(poplar::Graph& graph, const Tensors& ins, const Tensors& inits,
                const std::vector<expr::Expr>& body, const std::vector<std::size_t>& dims,
                poplar::program::Sequence& prog, const poplar::DebugContext& debugContext) {

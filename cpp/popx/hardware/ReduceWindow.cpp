@@ -20,7 +20,7 @@ bool adds(const Window& window) {
          some(window.base_dilations, 1);
 }
 
-/// Whether a result is the same however often an initial value is in it.
+/// Whether a result does not depend on how often an initial value is combined into it.
 bool isIdempotent(const std::vector<expr::Expr>& body) {
   const auto& node = *body[0].node();
   if (body.size() > 1 || node.kind != expr::Node::Kind::kOp || node.args.size() != 2) return false;
@@ -31,8 +31,8 @@ bool isIdempotent(const std::vector<expr::Expr>& body) {
           node.op == expr::Op::kLogicalAnd || node.op == expr::Op::kLogicalOr);
 }
 
-/// A body of k values that leaves out what a last value, of BOOL, says is padding. Operands: k
-/// earlier values, k later ones, then whether the earlier and the later are any.
+/// A body of k values that skips padding, which an additional BOOL value marks. Operands: k earlier
+/// values, k later ones, then whether the earlier and the later are elements.
 std::vector<expr::Expr> withoutPadding(const std::vector<expr::Expr>& body) {
   using namespace expr;
   const auto k = static_cast<unsigned>(body.size());
@@ -48,7 +48,7 @@ std::vector<expr::Expr> withoutPadding(const std::vector<expr::Expr>& body) {
 /// Folds along dimensions, one after another.
 class Fold {
  public:
-  /// `marked`: a last tensor says what are elements, the rest is padding.
+  /// `marked`: the last tensor is true for elements and false for padding.
   Fold(poplar::Graph& graph, const std::vector<expr::Expr>& body, bool marked,
        poplar::program::Sequence& prog, const poplar::DebugContext& debug)
       : graph_(graph),
@@ -57,8 +57,8 @@ class Fold {
         prog_(prog),
         debug_(debug) {}
 
-  /// Every window of `size` elements that lie `dilation` apart. `parts` holds ever larger ones, of
-  /// 1, 2, 4 elements ...; those that `size` is the sum of follow one another in the result.
+  /// Folds every window of `size` elements that lie `dilation` apart. `parts` holds windows of 1,
+  /// 2, 4 elements ...; those whose sizes add up to `size` are combined in order.
   Tensors along(unsigned dim, const Tensors& ts, std::size_t size, std::size_t dilation) const {
     Tensors parts = ts, folded;
     const std::size_t count = ts[0].dim(dim) - (size - 1) * dilation;

@@ -45,7 +45,7 @@ Copy writeAll(Graph& graph, const Tensor& t, const RemoteBuffer& buffer,
   return Copy(entries, buffer, numbersOf(graph, buffer.getRepeats(), debug), debug);
 }
 
-/// The number of the entry nearest to an offset.
+/// The index of the entry nearest to an offset.
 Tensor nearest(Graph& graph, const RemoteBuffer& buffer, const Tensor& offset,
                poplar::program::Sequence& prog, const poplar::DebugContext& debug) {
   const auto last = static_cast<unsigned>(buffer.getRepeats() - 1);
@@ -121,7 +121,7 @@ RemoteBuffer withRepeats(Graph& graph, const RemoteBuffer& buffer, std::size_t r
   return copy;
 }
 
-/// The memory is the host's: it has no need of a program to write there.
+/// The memory is the host's, which writes there without a program.
 void fillFromHost(const poplar::DataStream& stream, const RemoteBuffer& buffer,
                   poplar::program::Sequence& /*prog*/,
                   const poplar::DebugContext& /*debugContext*/) {

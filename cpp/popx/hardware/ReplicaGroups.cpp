@@ -5,7 +5,7 @@
 #include "poplar/exceptions.hpp"
 #include "popx/hardware/Replicas.hpp"
 
-// Those that move arrays; reductions are in ReplicaReductions.cpp.
+// Collectives that move arrays; reductions are in ReplicaReductions.cpp.
 namespace popx {
 namespace {
 
@@ -60,7 +60,7 @@ void allToAllToDestination(Graph& graph, const Tensor& data, const Tensor& desti
   prog.add(poplar::program::Copy(got, destination, false, debugContext));
 }
 
-/// Of each distance in the group: what is for the member so far on goes there.
+/// For each distance d, each member sends the data that is for the member d places away.
 Tensor allToAll(Graph& graph, const Tensor& data, const ReplicaGroups& groups, Sequence& prog,
                 const DebugContext& debugContext, const OptionFlags& options) {
   constexpr const char* kWhere = "popx::allToAll";
@@ -73,7 +73,7 @@ Tensor allToAll(Graph& graph, const Tensor& data, const ReplicaGroups& groups, S
   if (const auto group = commGroupOf(groups, num_replicas))
     return gcl::allToAllCrossReplica(graph, data, prog, *group, debugContext, options);
   Replicas replicas(graph, prog, {debugContext, "allToAll"});
-  // For member j: row s is for, or from, the s-th member before it, or after it.
+  // For member j, row s leaves for the s-th member before it, or arrives from the s-th after it.
   std::vector<std::vector<unsigned>> to(num_replicas), from(num_replicas);
   for (const auto& group : groups) {
     for (std::size_t j = 0; j < p; ++j) {
@@ -94,7 +94,7 @@ Tensor allToAll(Graph& graph, const Tensor& data, const ReplicaGroups& groups, S
   return replicas.chosen(poplar::concat(rows, 0), from);
 }
 
-/// In twice as many members with each round.
+/// Each round doubles the number of members that have the data.
 Tensor broadcast(Graph& graph, const Tensor& data, unsigned root, const ReplicaGroups& groups,
                  Sequence& prog, const DebugContext& debugContext, const OptionFlags& options) {
   constexpr const char* kWhere = "popx::broadcast";

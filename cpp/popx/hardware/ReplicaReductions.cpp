@@ -48,7 +48,7 @@ bool isOfGcl(CollectiveOperator op, const Type& type) {
   return isReal(type) || type == poplar::INT || type == poplar::UNSIGNED_INT;
 }
 
-/// One more array in the combination; `x` is of the type in which it is made.
+/// Combines one more array, `x`, in the type of the computation.
 pe::Expr combined(CollectiveOperator op, const Type& type, const pe::Expr& sum, const pe::Expr& x) {
   const bool is_bool = type == poplar::BOOL;
   switch (op) {
@@ -67,7 +67,7 @@ pe::Expr combined(CollectiveOperator op, const Type& type, const pe::Expr& sum, 
   }
 }
 
-/// The combination of groups that gcl does not know: every member gets all arrays.
+/// The combination of groups that gcl does not support: every member gets all arrays.
 class Combination {
  public:
   Combination(Graph& graph, CollectiveOperator op, const ReplicaGroups& groups, Sequence& prog,
@@ -79,7 +79,7 @@ class Combination {
         debug_(debug),
         replicas_(graph, prog, debug) {}
 
-  /// Of the flattened data.
+  /// The combination of the flattened data.
   Tensor of(const Tensor& data) {
     if (op_ == CollectiveOperator::LOCAL || data.numElements() == 0)
       return replicas_.copied(data.flatten(), "own");
@@ -103,8 +103,8 @@ class Combination {
     return true;
   }
 
-  /// What stands for the members that smaller groups lack: no change by it. Where an array may be
-  /// combined twice, no array is needed.
+  /// A neutral array for the members that smaller groups lack; nullopt if groups are equal or
+  /// arrays may be combined twice.
   std::optional<Tensor> restFor(const Tensor& data) {
     const bool sums = op_ == CollectiveOperator::ADD || op_ == CollectiveOperator::MEAN ||
                       op_ == CollectiveOperator::SQUARE_ADD || op_ == CollectiveOperator::MUL;
@@ -116,7 +116,7 @@ class Combination {
     return one.reshape({1}).broadcast(static_cast<unsigned>(data.numElements()), 0);
   }
 
-  /// In the members' order, a few arrays in a map.
+  /// Combines arrays in the members' order, a few per map.
   Tensor reduced(const Tensor& arrays) {
     constexpr std::size_t kArrays = 8;
     const bool squares = op_ == CollectiveOperator::SQUARE_ADD;
@@ -156,13 +156,13 @@ class Combination {
   Replicas replicas_;
 };
 
-/// The group's part of a replica, of data [parts, ...].
+/// Each replica's part of its group's data [parts, ...].
 Tensor ownPart(Replicas& replicas, const Tensor& parts, const ReplicaGroups& groups) {
   return replicas.chosen(parts, placesOf(groups, replicas.count()));
 }
 
-/// What gcl scatters as the whole of `data`: where a replica has several IPUs, it scatters the
-/// elements on each of them on their own. A copy whose rows are the parts, padded with zeros, has
+/// A tensor that gcl scatters as the whole of `data`: if a replica has several IPUs, gcl scatters
+/// the elements on each of them separately. A copy whose rows are the parts, padded with zeros, has
 /// the same elements of every part on a tile.
 Tensor scatterable(Graph& graph, const Tensor& data, std::size_t parts, Sequence& prog,
                    const DebugContext& debug) {

@@ -147,7 +147,7 @@ Tensor Replicas::chosen(const Tensor& rows, const std::vector<unsigned>& table) 
   return chosen(rows, columns)[0];
 }
 
-/// Round a ring: each passes on what came last, so that row s is of the s-th member after it.
+/// Around a ring: each passes on what it received last, so row s is from the s-th member after it.
 Tensor Replicas::gathered(const Tensor& t, const ReplicaGroups& groups,
                           const std::optional<Tensor>& rest) {
   const std::size_t size = largestOf(groups), elements = t.numElements();

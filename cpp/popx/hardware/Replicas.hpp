@@ -9,8 +9,8 @@
 /// For the library: what replicas of one program do differently.
 namespace popx {
 
-/// Copies between replicas, and choices by a replica's number. All replicas run the same steps:
-/// what differs is where a copy comes from, and a table of which each reads its own row.
+/// Copies between replicas, and choices by a replica's number. All replicas run the same steps;
+/// they differ in the source of a copy, and in the row of a table that each reads.
 class Replicas {
  public:
   Replicas(poplar::Graph& graph, poplar::program::Sequence& prog,
@@ -18,19 +18,19 @@ class Replicas {
 
   unsigned count() const { return count_; }
 
-  /// A copy from each `first` to its `second`; each names a replica at most once. What replicas get
-  /// that nothing names is left open.
+  /// Copies from each `first` to its `second`; each names a replica at most once. Replicas that no
+  /// `second` names get undefined data.
   poplar::Tensor sent(const poplar::Tensor& t,
                       const std::vector<std::pair<unsigned, unsigned>>& pairs);
 
-  /// Of `rows` [k, ...], those that the table has for a replica, one after another: [n, ...].
+  /// The rows of `rows` [k, ...] that the table lists for a replica, one after another: [n, ...].
   poplar::Tensor chosen(const poplar::Tensor& rows,
                         const std::vector<std::vector<unsigned>>& table);
-  /// One row.
+  /// One row for each replica.
   poplar::Tensor chosen(const poplar::Tensor& rows, const std::vector<unsigned>& table);
 
   /// [p, elements]: the arrays of a replica's group in the order of its members, for groups of
-  /// p members at most; smaller ones get `rest`, or arrays of their members again.
+  /// p members at most; smaller ones are filled with `rest`, or repeat arrays of their members.
   poplar::Tensor gathered(const poplar::Tensor& t, const ReplicaGroups& groups,
                           const std::optional<poplar::Tensor>& rest = {});
 
@@ -47,10 +47,10 @@ class Replicas {
   unsigned count_;
 };
 
-/// The members of the largest group.
+/// The number of members of the largest group.
 std::size_t largestOf(const ReplicaGroups& groups);
 
-/// Of each replica, its place in its group; 0 where it is in none.
+/// Each replica's place in its group; 0 if it is in none.
 std::vector<unsigned> placesOf(const ReplicaGroups& groups, unsigned num_replicas);
 
 /// The gcl::CommGroup of these groups, with their members in the same order, if there is one.

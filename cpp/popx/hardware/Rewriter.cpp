@@ -75,7 +75,8 @@ std::vector<Expr> Rewriter::rewritten(const std::vector<Expr>& roots) {
   return results;
 }
 
-/// That of the first operand that is no constant, else of the first that was given one.
+/// The type of the first operand that is not a constant, else of the first constant with a fixed
+/// type.
 Type Rewriter::sharedType(const Node& node, std::size_t count) const {
   for (std::size_t k = 0; k < count; ++k)
     if (!isConstant(*node.args[k])) return done_.at(node.args[k].get()).type;
@@ -123,7 +124,7 @@ Rewriter::Typed Rewriter::function(const Node& node, const std::vector<Expr>& ar
   const Type result = node.op == Op::kFromBFloat16 ? poplar::FLOAT
                       : node.op == Op::kToBFloat16 ? poplar::UNSIGNED_SHORT
                                                    : type;
-  // The formula's own constants take their types here; it has no function in it that popops lacks.
+  // The formula's own constants take their types here; it uses no function that popops lacks.
   return {simple[0], result};
 }
 

@@ -4,13 +4,13 @@
 
 #include "popx/hardware/Expr.hpp"
 
-/// For the library: expressions in the operations of popops alone, and bitcasts.
+/// For the library: rewrites expressions to operations of popops and bitcasts.
 namespace popx {
 
-/// The nodes below `roots` and themselves, each once and after its operands.
+/// `roots` and the nodes below them, each once and after its operands.
 std::vector<const expr::Node*> inOrder(const std::vector<expr::Expr>& roots);
 
-/// Replaces what popops lacks, and gives constants the type of what they stand beside.
+/// Replaces operations that popops lacks, and gives constants the type of the other operands.
 class Rewriter {
  public:
   /// `types`: of the placeholders.

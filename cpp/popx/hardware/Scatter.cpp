@@ -44,17 +44,17 @@ struct Plan {
     for (const auto d : moved) sizes.push_back(window[d]);
   }
 
-  /// No window fits, or none has elements.
+  /// Whether no window fits, or none has elements.
   bool doesNothing() const {
     return std::ranges::any_of(most, [](int m) { return m < 0; }) ||
            std::ranges::find(window, 0u) != window.end();
   }
 
   Sizes window;                 ///< a window's shape, with the operand's rank
-  std::vector<unsigned> order;  ///< of an update's dimensions: windows, then what is in them
-  Sizes moved;                  ///< dimensions of the operand that indices are of
+  std::vector<unsigned> order;  ///< of an update's dimensions: windows, then those inside
+  Sizes moved;                  ///< dimensions of the operand that indices address
   Sizes sizes;                  ///< of the window along these
-  std::vector<int> most;        ///< the largest index along each, but for batches
+  std::vector<int> most;        ///< the largest index along each, except batches
 };
 
 /// [windows, indices]: the index vector last, all others as one.

@@ -19,7 +19,7 @@ using poplar::program::Copy;
                              fix);
 }
 
-/// The same place of every window, as views, one place after another.
+/// Views of the same place in every window, one place after another.
 class Places {
  public:
   Places(const Window& window, std::vector<std::size_t> in, std::vector<std::size_t> out)
@@ -31,7 +31,7 @@ class Places {
     return static_cast<int>(n);
   }
 
-  /// Of a padded tensor: the elements at this place.
+  /// The elements of a padded tensor at this place.
   Tensor view(Tensor padded, int place) const {
     const auto at = coordinates(place);
     for (unsigned d = 0; d < at.size(); ++d) {
@@ -99,8 +99,8 @@ void check(const Tensor& operand, const Tensor& source, const Tensor& init, cons
 
 }  // namespace
 
-/// Which place each window selects is found first, place after place. Then the sources are added,
-/// the last place first: so they come to an element in their own order.
+/// First finds which place each window selects, place by place. Then adds the sources, the last
+/// place first, so that an element receives them in their own order.
 Tensor selectAndScatter(poplar::Graph& graph, const Tensor& operand, const Tensor& source,
                         const Tensor& init, const pe::Expr& select, const pe::Expr& scatter,
                         const Window& window, poplar::program::Sequence& prog,

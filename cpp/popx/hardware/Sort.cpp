@@ -18,9 +18,9 @@ using poplar::program::Copy;
 using poplar::program::Sequence;
 using Tensors = std::vector<Tensor>;
 
-/// Pairs that a step of the network compares: groups of two neighbours of `distance` elements,
-/// behind those that each block skips; or, with no groups, `rest` elements and those `distance`
-/// further on.
+/// Pairs that a step of the network compares: groups of two neighbouring runs of `distance`
+/// elements, after those that each block skips; or, without groups, `rest` elements and those
+/// `distance` further on.
 struct Pairs {
   std::size_t begin, blocks, block, skipped, groups, distance, rest;
 
@@ -41,7 +41,7 @@ struct Pairs {
   }
 };
 
-/// Batcher's merge of parts, a block of two each. The last, shorter block has whole groups and a
+/// Batcher's merge of parts, two in each block. The last, shorter block has whole groups and a
 /// rest.
 std::vector<Pairs> pairsOf(std::size_t n, std::size_t part, std::size_t distance) {
   const std::size_t block = 2 * part, skipped = distance % part;
@@ -89,7 +89,7 @@ class Network {
     return copy;
   }
 
-  /// Where each element was: equal elements stay in this order.
+  /// The original position of each element: equal elements keep this order.
   Tensor positions(const Tensor& like) {
     std::vector<unsigned> values(like.dim(dim_));
     std::iota(values.begin(), values.end(), 0u);
@@ -147,7 +147,7 @@ bool isFloating(const Tensor& t) {
   return t.elementType() == poplar::FLOAT || t.elementType() == poplar::HALF;
 }
 
-/// Integers in the total order of floating numbers.
+/// Integers that compare in the total order of floating-point numbers.
 Tensor totalOrder(Graph& graph, const Tensor& t, Sequence& prog,
                   const poplar::DebugContext& debug) {
   const bool is_half = t.elementType() == poplar::HALF;

@@ -2,7 +2,7 @@
 
 namespace popx {
 
-/// Poplar's own account of memory knows no uses.
+/// Poplar's own memory reports do not distinguish uses.
 void setVariableUse(poplar::Graph& /*graph*/, const poplar::Tensor& /*t*/, VariableUse /*use*/) {}
 
 }  // namespace popx

@@ -6,7 +6,7 @@
 /// For the library.
 namespace popx::windows {
 
-/// Throws where the lengths differ from `rank` or a number makes no sense.
+/// Throws if the lengths differ from `rank` or a number is invalid.
 void check(const char* where, const Window& window, std::size_t rank);
 
 }  // namespace popx::windows

@@ -1,4 +1,4 @@
-"""`ipu.devices`: which IPUs JAX's devices are, their ids, and which process has them."""
+"""`ipu.devices`: the IPUs of JAX's devices, their ids, and the processes that have them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class DeviceId(NamedTuple):
     """One id of the host: an IPU, or a group of IPUs that can be one device."""
 
     id: int
-    ipus: tuple[int, ...]  #: their numbers, which are the ids of each alone
-    processes: tuple[int, ...]  #: that have some of them, if they are `exclusive`
+    ipus: tuple[int, ...]  #: their numbers; each is also the id of the IPU alone
+    processes: tuple[int, ...]  #: processes that have some of them, if `exclusive`
 
 
 def ids(num_ipus: int | None = None) -> list[DeviceId]:
     """The ids of the host's IPUs: first each alone, then pairs, groups of four and so on.
 
     Args:
-        num_ipus: those of so many IPUs only; None: all.
+        num_ipus: only ids of this many IPUs; None: all.
     Raises:
         AttachError: the folder of the lock files is not private.
 
@@ -67,7 +67,7 @@ def select(
     seconds: float = 0.0,
     reset: bool = False,
 ) -> list[jax.Device]:
-    """Chooses the IPUs of JAX's devices and makes the devices. Call it before JAX does, or `reset`.
+    """Chooses the IPUs of JAX's devices and makes them. Call it before JAX does, or pass `reset`.
 
     Args:
         num_ipus: 4 is one device of four IPUs; (1, 2) is two devices, of one and of two. Powers of
@@ -77,16 +77,17 @@ def select(
         order: which IPU of a device is IPU 0, 1, ... of programs: "zigzag" is the natural order,
             in "snake" each IPU is linked to the next, and in "hoof" the last also to the first;
             "auto" is "zigzag".
-        auto_round: numbers that are no powers of two are rounded up; the other IPUs are idle.
+        auto_round: round numbers up to powers of two; the other IPUs are idle.
         connection: "always" attaches now, "on_demand" before the first program is compiled or
-            loaded; with "pre_compile" programs compile and give zeros, and with "never" an error.
+            loaded; with "pre_compile" programs compile and return zeros, and with "never" running
+            them is an error.
         target: the machine: "gc200", "bow", "c600", or "ipu2", "ipu21"; None: as configured.
-        remote_buffers: whether the IPUs that programs will run on have streaming memory; of meaning
-            unless `connection` is "always".
-        exclusive: other processes of this user that ask for it too cannot have these IPUs; None: as
-            configured, by default not.
-        wait: for IPUs that other processes have, at most `seconds`; 0 is no limit.
-        reset: lets go of devices that exist; their arrays keep their values.
+        remote_buffers: whether the IPUs that programs will run on have streaming memory; unused if
+            `connection` is "always".
+        exclusive: refuse these IPUs to other processes of this user that also set it; None: as
+            configured, off by default.
+        wait: wait for IPUs that other processes have, at most `seconds`; 0 is no limit.
+        reset: release existing devices; their arrays keep their values.
     Returns:
         JAX's devices.
     Raises:
@@ -138,7 +139,7 @@ def _listed(name: str, given: int | Sequence[int] | None) -> list[int]:
 
 
 def attach(machine: MachineConfig) -> list[int]:
-    """Attaches as the options say; the first IPU of each device.
+    """Attaches as the options say; returns the first IPU of each device.
 
     Raises:
         AttachError: other processes have the IPUs.
@@ -155,6 +156,6 @@ def attach(machine: MachineConfig) -> list[int]:
 
 
 def attach_on_demand(machine: MachineConfig) -> None:
-    """Before a program is compiled or read from the cache, with the connection "on_demand"."""
+    """With connection "on_demand", attaches before a program is compiled or read from the cache."""
     if machine.connection == "on_demand" and machine.exclusive and not attached.held():
         attach(machine)

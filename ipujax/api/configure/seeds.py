@@ -1,4 +1,4 @@
-"""The seed of stochastic rounding, and of random operations that are given none: `reset_seed`."""
+"""`reset_seed`: the seed of stochastic rounding, and of random operations that are given none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 2**64 - 1
 
 
 class _Generator:
-    """Seeds, one after the other for each replica."""
+    """Gives seeds, one after the other for each replica."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,8 +48,8 @@ def reset_seed(seed: int, identical_replicas: bool = False) -> None:
     """Sets the seed of stochastic rounding and of the random operations that are given none.
 
     After it, a process that makes the same calls gets the same numbers, and rounds in the same way.
-    Operations of programs that run already, or were dispatched before, may have drawn from the old
-    seed: wait for them.
+    Programs that are running, or were dispatched before, may still draw from the old seed: wait for
+    them.
 
     Args:
         seed: 0 to 2**64 - 1.
@@ -57,7 +57,7 @@ def reset_seed(seed: int, identical_replicas: bool = False) -> None:
             otherwise each has numbers of its own. Values that are equal on all replicas, such as
             parameters that each of them holds, are rounded alike in both cases.
     Raises:
-        ConfigError: another seed.
+        ConfigError: an invalid seed.
 
     Source: `utils.reset_ipu_seed` of Graphcore's TensorFlow.
 
@@ -81,7 +81,7 @@ def reset_seed(seed: int, identical_replicas: bool = False) -> None:
 
 
 def seed_words(where: str, seed: Any, what: str = "seed") -> jax.Array:
-    """Two uint32 from a key of JAX, an integer or two integers; the next ones of `reset_seed`."""
+    """Two uint32 from a JAX key, an integer or two integers; for None the next of `reset_seed`."""
     if seed is None:
         # Imported here, because JAX imports this package while it looks for plugins.
         from jax.experimental import io_callback
@@ -94,16 +94,16 @@ def seed_words(where: str, seed: Any, what: str = "seed") -> jax.Array:
 
 
 def words_of(where: str, what: str, seed: Any) -> jax.Array:
-    """Two uint32 from a key of JAX, of any kind, an integer or two integers.
+    """Two uint32 from a JAX key of any kind, an integer or two integers.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: it is something else.
     """
     number = whole_number(seed)
     if number is not None and -(2**31) <= number <= _MOST:
         high = number >> 32 if number > 0 else 0
         return jnp.array([high, number & 0xFFFFFFFF], jnp.uint32)
-    # A list of numbers may have some beyond int32, which are none for JAX.
+    # A list may have numbers beyond int32, which JAX refuses.
     is_list = isinstance(seed, list | tuple) and all(isinstance(each, int) for each in seed)
     if is_list or isinstance(seed, np.ndarray):
         given = np.asarray(seed)

@@ -1,4 +1,4 @@
-"""Puts options in force: `configure`, `get_config`, `reset_config`, and `options` for a scope."""
+"""Sets options: `configure`, `get_config`, `reset_config`, and `options` for a scope."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ logger = logger_of("config")
 
 
 def configure(config: IPUConfig | None = None, *, reset: bool = False, **values: Any) -> IPUConfig:
-    """Sets options for this process, above files and environment variables.
+    """Sets options for this process, overriding files and environment variables.
 
     Programs that were compiled with other options are compiled again when they are next called.
-    Options of the machine are read when JAX makes its devices, so they come before that, or with
+    Options of the machine are read when JAX makes its devices, so set them before that, or with
     `reset`.
 
     Args:
         config: a tree; its options that differ from the defaults are set.
-        reset: forget what earlier calls set, wait for all programs and let go of the devices, as
+        reset: forget what earlier calls set, wait for all programs and release the devices, as
             `reset_config` does.
         values: options by name, such as `x64="demote"`; with sections,
             `**{"floating_point.x64": "demote"}`. These override `config`.
@@ -88,12 +88,12 @@ def get_config() -> IPUConfig:
 
 
 def reset_config(keep_devices: bool = False) -> IPUConfig:
-    """Forgets what `configure` set, waits for all programs, and lets go of the devices.
+    """Forgets what `configure` set, waits for all programs, and releases the devices.
 
     Arrays that are on IPUs keep their values; JAX makes new devices when it next needs them.
 
     Args:
-        keep_devices: JAX's devices and their IPUs stay.
+        keep_devices: keep JAX's devices and their IPUs.
     Returns:
         the options in force.
     Raises:
@@ -124,10 +124,10 @@ def reset_config(keep_devices: bool = False) -> IPUConfig:
 def options(**values: Any) -> Iterator[None]:
     """Sets options for the operations traced inside, and for their derivatives.
 
-    Those are the options that operations of one program may differ in, which `python -m ipujax
-    options --json` calls scoped. They are JAX metadata of each operation and pass through `jit`,
-    `grad` and `vmap`. An inner block overrides an outer one; all override `compiler_options`,
-    `configure` and the environment.
+    Only options that may differ between operations of one program can be set, which `python -m
+    ipujax options --json` calls scoped. They are JAX metadata of each operation and pass through
+    `jit`, `grad` and `vmap`. An inner block overrides an outer one; all override
+    `compiler_options`, `configure` and the environment.
 
     Args:
         values: options by name, also with their section; see `ipu.precision` and docs/options.md.
@@ -163,7 +163,7 @@ def running_on_ipu_model() -> bool:
 
 
 def is_running_on_ipu() -> bool:
-    """Whether what is computed or traced here goes to an IPU, if nothing says another device.
+    """Whether code that is computed or traced here goes to an IPU, unless it names another device.
 
     A function that is jitted for several platforms asks `jax.lax.platform_dependent` instead, which
     decides for each of them.
@@ -185,7 +185,7 @@ def is_running_on_ipu() -> bool:
 
 
 def apply_process_options(process: ProcessConfig) -> None:
-    """Seed, cache folder and logs, which are set rather than asked for."""
+    """Applies the options of the seed, the cache folder and logs, which have to be set once."""
     from ipujax.api.configure.seeds import reset_seed  # imports jax.numpy
 
     if process.log_level or process.log_destination:
@@ -198,7 +198,7 @@ def apply_process_options(process: ProcessConfig) -> None:
 
 
 def check_transfers(on: bool) -> None:
-    """Whether `jax.device_put` and results are verified; feeds read the option themselves."""
+    """Sets whether `jax.device_put` and results are verified; feeds read the option themselves."""
     try:
         from ipujax._poplar import _poplar
     except ImportError:
@@ -220,17 +220,17 @@ def _take_effect(before: IPUConfig, after: IPUConfig, reset: bool) -> None:
 
 
 def _of_programs(config: IPUConfig) -> tuple[Any, ...]:
-    """What programs are traced and compiled with."""
+    """The options that programs are traced and compiled with."""
     return config.compile, config.norms
 
 
 def _wait_for_programs() -> None:
-    """Until nothing runs: what is queued may fail, which its results tell."""
+    """Waits until nothing runs; a queued program may fail, which its results report."""
     jax.effects_barrier()
     for array in jax.live_arrays():
         try:
             array.block_until_ready()
-        except Exception as error:  # as many types as programs have
+        except Exception as error:  # programs fail with many types
             logger.debug("[reset_config] a program had failed: %s", error)
 
 
@@ -240,7 +240,7 @@ def _differing(before: IPUConfig, after: IPUConfig) -> str:
 
 
 def _say_what_is_overridden(values: Mapping[str, object]) -> None:
-    """Environment variables that the call overrides."""
+    """Logs the environment variables that the call overrides."""
     for name in values:
         variable = tree.spec_of(name).metadata["env"]
         if os.environ.get(variable, "") != "":

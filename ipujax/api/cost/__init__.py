@@ -1,1 +1,1 @@
-"""What programs cost, whether they fit, and what makes them fit."""
+"""The cost of programs, whether they fit, and changes that make them fit."""

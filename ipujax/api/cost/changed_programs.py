@@ -1,4 +1,4 @@
-"""A function, the changes of it that save memory, and what each costs."""
+"""A function, changes of it that save memory, and the cost of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ipujax.errors import ConfigError, IpuError
 from ipujax.reporting.model import Report
 
 WHERE = "remedies"
-#: Costs that are kept for programs that are tried again.
+#: Number of costs kept for programs that are tried again.
 KEPT_COSTS = 256
 
 _costs: OrderedDict[bytes, Cost | None] = OrderedDict()
@@ -33,12 +33,12 @@ _costs: OrderedDict[bytes, Cost | None] = OrderedDict()
 
 @dataclass(frozen=True)
 class Change:
-    """Options, arguments in streaming memory, parts of the batch, and IPUs of a pipeline."""
+    """A change: options, arguments in streaming memory, parts of the batch, IPUs of a pipeline."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     on_host: frozenset[int] = frozenset()
     divisor: int = 1
-    accumulates: bool = False  #: in one run; otherwise a run has one part of the batch
+    accumulates: bool = False  #: over all parts in one run; otherwise a run has one part
     is_strided: bool = False  #: a micro-batch has every `divisor`-th sample
     plan: Plan | None = None
     keeps_results: bool = True
@@ -66,11 +66,11 @@ class Change:
 
     @property
     def runs(self) -> int:
-        """How many runs do the work of one before."""
+        """Number of runs that do the work of one run of the unchanged program."""
         return 1 if self.accumulates else self.divisor
 
     def with_(self, other: Change) -> Change:
-        """Both; where they differ in an option or in the batch, as the other has it."""
+        """Joins both; where they differ in an option or in the batch, the other one wins."""
         batch = other if other.divisor > 1 else self
         return Change(
             {**self.options, **other.options},
@@ -83,7 +83,7 @@ class Change:
 
 
 class CompiledProgram:
-    """A program of which only the options change.
+    """A program of which only the options can change.
 
     Args:
         code: a StableHLO portable artifact.
@@ -113,7 +113,7 @@ class CompiledProgram:
         return None
 
     def cost(self, change: Change) -> Cost | None:
-        """What the program costs with other options."""
+        """The cost of the program with other options."""
         options = {**self.options, **change.options}
         return _kept(self.code, options, lambda: cost_of(report_of(self.code, options)))
 
@@ -123,8 +123,9 @@ class ChangedPrograms(CompiledProgram):
 
     Args:
         batches: arguments whose arrays have samples along their first axis.
-        states: arguments that may wait in streaming memory; None: those that only an update reads.
-        loss: of all arguments but those in `states`, for pipelines.
+        states: arguments that may be kept in streaming memory; None: those that only an update
+            reads.
+        loss: a function of all arguments but those in `states`, for pipelines.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class ChangedPrograms(CompiledProgram):
         self.states = self._found_states() if states is None else states
 
     def _found_states(self) -> tuple[int, ...]:
-        """Arguments that only an update reads, and that a result takes the place of."""
+        """Arguments that only an update reads, and that a result replaces."""
         sizes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(self._lowered.out_info)]
         return tuple(
             position
@@ -164,7 +165,7 @@ class ChangedPrograms(CompiledProgram):
 
     @cached_property
     def _shardings(self) -> list[Any]:
-        """Of the arrays of each argument, as the program takes them."""
+        """Shardings of the arrays of each argument, as the program takes them."""
         if not self.is_sharded:
             ipu = SingleDeviceSharding(jax.devices(jax_compat.PLATFORM)[0])
             return [jax.tree.map(lambda _: ipu, arg) for arg in self.args]
@@ -189,7 +190,7 @@ class ChangedPrograms(CompiledProgram):
         return bool(firsts) and all(first % divisor == 0 for first in firsts)
 
     def accumulates(self, divisor: int) -> bool:
-        """Whether gradients of micro-batches can be accumulated by the look of the function."""
+        """Whether the function's equations allow gradients of micro-batches to be accumulated."""
         if divisor not in self._accumulated:
             with _named_options():
                 jax.eval_shape(lambda *args: self.fun(*args), *self.args)
@@ -198,7 +199,7 @@ class ChangedPrograms(CompiledProgram):
         return self._accumulated[divisor] is not None
 
     def plan(self, ipus: int, micro_batches: int) -> Plan | None:
-        """The cut of the loss into stages for a number of IPUs, if it can be cut."""
+        """The cut of the loss into stages for a number of IPUs; None if it cannot be cut."""
         if self.loss is None or self.is_sharded:
             return None
         args, axes = self._of_loss(micro_batches)
@@ -227,7 +228,7 @@ class ChangedPrograms(CompiledProgram):
         return args, tuple(0 if i in self.batches else None for i in positions)
 
     def before(self) -> Cost:
-        """What the function as it is costs.
+        """The cost of the unchanged function.
 
         Raises:
             ConfigError: its own options constrain plans of products in a way that none can meet.
@@ -240,11 +241,11 @@ class ChangedPrograms(CompiledProgram):
         return found
 
     def profile(self) -> Report:
-        """Where the time and memory of the function as it is go."""
+        """Where the time and memory of the unchanged function go."""
         return report_of(self.code, self.options)
 
     def cost(self, change: Change) -> Cost | None:
-        """What the changed function costs; None where no plan of a product is as it says."""
+        """The cost of the changed function; None if no plan of a product meets its constraints."""
         if change.plan is not None:
             return self._pipelined(change, change.plan)
         lowered = self._lowered
@@ -308,7 +309,7 @@ def _named_options() -> Iterator[None]:
 
 
 def _kept(code: bytes, options: Mapping[str, Any], find: Callable[[], Cost]) -> Cost | None:
-    """The cost of a program, from memory if the same one was compiled with the same options."""
+    """The cost of a program, cached if the same one was compiled with the same options."""
     depends_on = (code, sorted(options.items()), from_environment())
     key = hashlib.sha256(repr(depends_on).encode()).digest()
     if key not in _costs:

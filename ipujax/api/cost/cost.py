@@ -16,9 +16,9 @@ from ipujax.host.html_tables import html_table, paragraphs
 from ipujax.reporting.model import CODE
 from ipujax.types import Fetched
 
-#: A program that does not fit is looked at all the same.
+#: Also look at a program that does not fit.
 QUIETLY = {"ipu_out_of_memory": "run"}
-#: And without the remedies that `ipu_fit="auto"` finds.
+#: The same, without the remedies that `ipu_fit="auto"` finds.
 AS_IT_IS = {**QUIETLY, "ipu_fit": "off"}
 #: What the bytes of a tile are for; see docs/guides/memory.md.
 PARTS = (
@@ -43,23 +43,23 @@ PARTS = (
 class Cost:
     """What one run of a program costs on the modelled IPU.
 
-    Over several devices every one runs the same program, so all of this is of each.
+    On several devices each one runs the same program, so all numbers are per device.
 
     Attributes:
         cycles: of the whole program.
-        seconds: the same at the clock of the machine.
+        seconds: these cycles at the machine's clock rate.
         seconds_without_host: the same if streams and callbacks took no time.
-        host_bytes: that cross the link to the host in a run, both ways.
-        fullest_tile_bytes: bytes on the fullest tile when it is fullest.
+        host_bytes: bytes that cross the link to the host in a run, in both directions.
+        fullest_tile_bytes: peak bytes on the fullest tile.
         tile_capacity_bytes: bytes that a tile has.
         code_bytes: bytes of code on the tile with the most.
-        code_capacity_bytes: bytes of a tile where code can be.
+        code_capacity_bytes: bytes of a tile that can hold code.
         fullest_ipu: the IPU of the device that has the fullest tile.
         num_replicas: devices that run the program.
-        collective_cycles: in which replicas communicate; those of IPUs of one device that work at
-            one time are added up.
-        collective_bytes: that collectives bring from other replicas.
-        parts: those bytes by what they are for; they add up to `fullest_tile_bytes`.
+        collective_cycles: cycles in which replicas communicate; those of IPUs of one device that
+            work at the same time are added up.
+        collective_bytes: bytes that collectives bring from other replicas.
+        parts: bytes of the fullest tile by purpose; they add up to `fullest_tile_bytes`.
         analysis: all that `compiled.cost_analysis()` gives.
     """
 
@@ -85,7 +85,7 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest tile holds what is on it, where it can be."""
+        """Whether the fullest tile has room for its bytes, and code fits where code can be."""
         has_room = self.fullest_tile_bytes <= self.tile_capacity_bytes
         return has_room and self.code_bytes <= self.code_capacity_bytes
 
@@ -134,29 +134,30 @@ def cost(
     fetched: Fetched | None = None,
     run: bool = False,
 ) -> Cost:
-    """Compiles a function for an IPU and says what it costs. Nothing runs unless you ask.
+    """Compiles a function for an IPU and returns its cost. Nothing runs unless `run` is True.
 
-    A program that does not fit is costed all the same, whatever `ipu_out_of_memory` says.
+    A program that does not fit has a cost, too, whatever `ipu_out_of_memory` says.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it, `ipu.pmap` or `jax.pmap` returned; or
             a `jax.export.Exported`.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, which may be sharded over a mesh of
-            IPUs or over an abstract one; none for what was exported.
+            IPUs or over an abstract one; none for an exported program.
         streamed: names of the parameters of `fun` whose arrays come from the host in every run,
             such as "batch"; the others stay on the device, as JAX's arrays do.
-        fetched: which results go to the host in every run: "none", "new" (those that take over no
+        fetched: which results go to the host in every run: "none", "new" (those that do not reuse a
             donated argument) or "all"; by default "new" if anything is streamed, else "none".
-        run: whether to run it once with these arrays, so that loops whose number of iterations
-            only a run knows count as often as they ran; otherwise `ipu_assumed_trip_count` times.
-            `analysis` then has "loop 0 measured trip count" and so on.
+        run: whether to run it once with these arrays, so that loops whose number of iterations is
+            known only at run time count as often as they ran; otherwise they count
+            `ipu_assumed_trip_count` times. `analysis` then has "loop 0 measured trip count" and so
+            on.
     Returns:
         Cycles, seconds, and bytes of the fullest tile.
     Raises:
-        ConfigError: `fun` is no function, `streamed` names no argument that it uses, or there is no
-            array to run it with.
-        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
-            the program needs.
+        ConfigError: `fun` is not a function, `streamed` names an argument that it does not use, or
+            `run` is True without arrays.
+        PlacementError: the arguments are on a device that is not an IPU, or there are fewer IPUs
+            than the program needs.
 
     Example:
         >>> found = ipu.cost(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))
@@ -177,20 +178,20 @@ def cost(
 def assert_fits(
     fun: Callable[..., Any], *args: Any, headroom: float = 0.0, seconds: float | None = None
 ) -> Cost:
-    """Fails if a function does not fit an IPU, or takes longer than it may. Nothing runs.
+    """Raises an error if a function does not fit an IPU, or takes too long. Nothing runs.
 
     Args:
-        fun: as of `ipu.cost`.
-        args: its arguments, as of `ipu.cost`.
+        fun: as for `ipu.cost`.
+        args: its arguments, as for `ipu.cost`.
         headroom: proportion of the fullest tile that must stay free, from 0 to less than 1.
         seconds: the longest that a run may take on the modelled IPU; None for any time.
     Returns:
         The cost, if it is within both limits.
     Raises:
         FitError: an `AssertionError` that names each limit that is exceeded.
-        ConfigError: a limit is out of range, or `fun` is no function.
-        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
-            the program needs.
+        ConfigError: a limit is out of range, or `fun` is not a function.
+        PlacementError: the arguments are on a device that is not an IPU, or there are fewer IPUs
+            than the program needs.
 
     Example:
         >>> x = jax.ShapeDtypeStruct((256, 256), jnp.float32)
@@ -250,7 +251,7 @@ def lower(
 
 
 def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """An exported program as a function, with the shapes that it was exported for by default."""
+    """An exported program as a function, by default with the shapes that it was exported for."""
     if not isinstance(fun, jax.export.Exported):
         return fun, args
     if not args:
@@ -281,7 +282,7 @@ def of_compiled(compiled: Any) -> Cost:
     """The cost of a program that was compiled for an IPU.
 
     Raises:
-        ConfigError: a Poplar SDK compiled it, which tells no costs before a program runs.
+        ConfigError: a Poplar SDK compiled it, which reports no costs before a program runs.
     """
     from ipujax._poplar import _poplar
 
@@ -295,7 +296,7 @@ def of_compiled(compiled: Any) -> Cost:
 
 
 def _copied(args: Any) -> Any:
-    """So that the caller keeps arrays that a run takes over."""
+    """Copies arrays, so that the caller keeps those that a run reuses."""
     leaves = jax.tree.leaves(args)
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         raise ConfigError(

@@ -18,20 +18,20 @@ _TARGET = "ipu_cycle_count"  # compiler/rules/cycle_count.py
 
 
 def cycle_count(*values: Any) -> tuple[Any, ...]:
-    """The cycles from the beginning of the program's run until these values are there.
+    """Counts the cycles from the start of the program's run until these values are computed.
 
-    The difference of two counts is what the operations between take:
+    The difference of two counts is the time of the operations between them:
 
     - an operation is before the count if the values depend on it;
     - it is after the count if it depends on the values that are returned.
 
-    On the IPU Model these are the cycles of its account, with every iteration of loops.
+    On the IPU Model these are the modelled cycles, including every iteration of loops.
 
     Args:
         values: pytrees of arrays.
     Returns:
         the values, and a uint32 scalar: the count modulo 2**32. Subtract counts as they are:
-        differences below 2**32 cycles, 3 s, are right.
+        differences below 2**32 cycles, 3 s, are correct.
     Raises:
         PlacementError: the program is lowered for another platform.
 

@@ -16,11 +16,11 @@ COUNT = "JAX_IPU_DEVICE_COUNT"
 
 
 def first_ipus(where: str, needed: int, name: str) -> list[jax.Device]:
-    """The first IPUs; JAX makes more of them if it has made none.
+    """The first IPUs; if JAX has made no devices yet, it makes as many as needed.
 
     Args:
         where: the caller, for the error.
-        needed: how many.
+        needed: number of IPUs.
         name: of the program.
     Raises:
         PlacementError: there are fewer.
@@ -38,7 +38,7 @@ def first_ipus(where: str, needed: int, name: str) -> list[jax.Device]:
 
 
 def on_ipus(where: str, name: str, args: Any) -> Any:
-    """Shapes that are sharded over an abstract mesh, sharded over the first IPUs instead."""
+    """Shards shapes over the first IPUs that are sharded over an abstract mesh."""
 
     def placed(leaf: Any) -> Any:
         sharding = getattr(leaf, "sharding", None)

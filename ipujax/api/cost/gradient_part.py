@@ -1,7 +1,7 @@
-"""The part of a training step that computes gradients, told by the names that JAX gives equations.
+"""The part of a training step that computes gradients, found by the names of JAX's equations.
 
-JAX names what a derivative runs "jvp(...)" and "transpose(...)". Those equations, and what they
-need, are the gradient part; the rest updates parameters with its results:
+JAX names the equations of a derivative "jvp(...)" and "transpose(...)". Those equations, and what
+they need, are the gradient part; the rest updates parameters with its results:
 
   def step(w, state, x):                  def accumulated(w, state, x):
       g = gradient part of (w, x)             g = ipu.accumulate(gradient part)(w, micro-batches)
@@ -24,7 +24,7 @@ from ipujax.api.pipeline.pipeline import accumulate
 
 @dataclass(frozen=True)
 class Traced:
-    """A function's equations; calls that hold whole derivatives stand open."""
+    """A function's equations; calls that contain whole derivatives are inlined."""
 
     jaxpr: Any
     result: Any  #: the tree of its results
@@ -97,15 +97,15 @@ def accumulated(
     count: int,
     is_strided: bool = False,
 ) -> Callable[..., Any] | None:
-    """The step with the gradients of `count` micro-batches accumulated, their mean taken.
+    """The step with the mean of the gradients of `count` micro-batches, which are accumulated.
 
     Args:
         batches: arguments with samples along the first axis of all arrays.
-        is_strided: whether a micro-batch has every `count`-th sample. Of samples that are sharded
-            over devices each device then divides its own, and none moves.
+        is_strided: whether a micro-batch has every `count`-th sample. If samples are sharded over
+            devices, each device then divides its own, and none moves.
     Returns:
-        A function of equal arguments; None where the gradient part has results for single samples,
-        or cannot be told from the rest.
+        A function of the same arguments; None if the gradient part has results for single samples,
+        or cannot be separated from the rest.
     """
     micro = tuple(
         jax.tree.map(lambda x: part_of(x, count), arg) if i in batches else arg
@@ -157,7 +157,7 @@ class _Step:
         self.is_divided = self.is_divided and not traced.jaxpr.effects
 
     def run(self, args: tuple[Any, ...], parts: list[jax.Array], count: int) -> Any:
-        """With the samples of `args` in `count` micro-batches, stacked."""
+        """Runs the step with the samples of `args` in `count` micro-batches, stacked."""
         jaxpr = self.traced.jaxpr.jaxpr
         values = dict(zip(jaxpr.constvars, self.traced.jaxpr.consts, strict=True))
         values.update(zip(jaxpr.invars, jax.tree.leaves(args), strict=True))
@@ -177,7 +177,7 @@ class _Step:
 
 
 def _agree(whole: Traced, micro: Traced, step: _Step) -> bool:
-    """Whether what leaves the loop has the same shapes for the whole batch: no axis of samples."""
+    """Whether what leaves the loop has the same shapes for the whole batch, so no sample axis."""
     if len(whole.eqns) != len(micro.eqns):
         return False
     shapes = {

@@ -1,4 +1,4 @@
-"""`memory_stats`: what arrays take in each memory of a device."""
+"""`memory_stats`: bytes of arrays in each memory of a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipujax.errors import PlacementError
 def memory_stats(device: jax.Device | None = None) -> dict[str, dict[str, int]]:
     """Bytes of arrays in each memory of an IPU device, by memory kind.
 
-    `device.memory_stats()` gives those of the default memory alone.
+    `device.memory_stats()` gives only those of the default memory.
 
     Args:
         device: of this process; None for the first.
@@ -19,7 +19,7 @@ def memory_stats(device: jax.Device | None = None) -> dict[str, dict[str, int]]:
         `jax.Device.memory_stats` returns: `bytes_in_use`, `peak_bytes_in_use`,
         `largest_alloc_size` and `bytes_limit` in bytes, and `num_allocs`.
     Raises:
-        PlacementError: the device is no IPU of this process.
+        PlacementError: the device is not an IPU of this process.
 
     Example:
         >>> import jax, numpy as np, ipujax

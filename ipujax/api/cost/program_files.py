@@ -38,14 +38,15 @@ KINDS = (
 def report_of_file(path: str | Path, options: Mapping[str, Any] | None = None) -> Report:
     """The report of a file; a program is compiled for it, in a process of its own.
 
-    jaxlib ends the process that reads some damaged bytecode, or reads it for ever.
+    Some damaged bytecode makes jaxlib end the process, or read for ever.
 
     Args:
-        path: of a saved report, of the bytes of `jax.export.Exported.serialize`, or of StableHLO.
+        path: path of a saved report, of the bytes of `jax.export.Exported.serialize`, or of
+            StableHLO.
         options: compiler options of a program, such as {"ipu_outline": "auto"}.
     Raises:
-        ReportError: the file is none of these, or cannot be read.
-        ConfigError: there are options for a saved report, or one of them is not known.
+        ReportError: the file is something else, or cannot be read.
+        ConfigError: there are options for a saved report, or one of them is unknown.
         IpuError: the program cannot be compiled for an IPU.
     """
     start = _content(Path(path))[:4096].lstrip()
@@ -84,7 +85,7 @@ def _in_child(path: Path, options: dict[str, Any]) -> Report:
 
 
 def _read_and_compile(path: Path, options: Mapping[str, Any]) -> Report:
-    """What the child does."""
+    """The work of the child process."""
     content = _content(path)
     start = content[:4096].lstrip()
     try:

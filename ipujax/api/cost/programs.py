@@ -1,4 +1,4 @@
-"""StableHLO compiled for a device that need not be there, and what it costs."""
+"""Compiles StableHLO for a device that need not exist, and finds its cost."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def report_of(code: bytes, options: Mapping[str, Any], ipus: int = 0) -> Report:
     """The report of a StableHLO portable artifact.
 
     Args:
-        code: of a program; it says for how many devices.
+        code: the artifact; it says for how many devices.
         options: compiler options.
-        ipus: of a device; 0: as many as JAX's devices have.
+        ipus: number of IPUs of a device; 0: as many as JAX's devices have.
     """
     # Imported here, because JAX imports this package while it looks for plugins.
     from ipujax.compiler.compile import compile_module

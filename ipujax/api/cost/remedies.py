@@ -1,4 +1,4 @@
-"""`remedies`: changes of a program that does not fit an IPU, each compiled to see what it gives."""
+"""`remedies`: changes of a program that does not fit an IPU, each compiled to see its effect."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ipujax.reporting.model import Report, Tried
 
 logger = logger_of("api")
 
-#: Changes are joined unless one that fits takes at most this many times as long.
+#: Changes are joined unless one alone fits and takes at most this many times as long.
 ALMOST_FREE = 1.05
-#: A change is taken to cost at least this part of all cycles.
+#: A change is assumed to cost at least this proportion of all cycles.
 NEARLY_NOTHING = 0.01
-#: A change that adds more than this part of all cycles is joined last.
+#: A change that adds more than this proportion of all cycles is joined last.
 SLOW = 0.5
 #: Parts into which the batch is divided.
 DIVISORS = (2, 4, 8)
@@ -40,8 +40,8 @@ class Remedy:
     Attributes:
         text: what to change, in words.
         cost: of one run of the changed program.
-        runs: how many runs do the work of one before, more than 1 for a smaller batch.
-        keeps_results: whether results stay bit for bit as they are.
+        runs: number of runs that do the work of one run before; more than 1 for a smaller batch.
+        keeps_results: whether results stay the same bit for bit.
         options: compiler options that are part of the change.
         plan: where a pipeline is cut, to be passed to `ipu.pipeline`.
     """
@@ -55,7 +55,7 @@ class Remedy:
 
     @property
     def cycles(self) -> float:
-        """For the work of one run of the program as it was."""
+        """Cycles for the work of one run of the unchanged program."""
         return self.cost.cycles * self.runs
 
 
@@ -65,7 +65,7 @@ class Remedies:
 
     Attributes:
         before: the cost of the program as it is.
-        tried: those that fit first, the fastest of them first; then by bytes of the fullest tile.
+        tried: those that fit, the fastest first; then the others, by bytes of the fullest tile.
     """
 
     before: Cost
@@ -73,12 +73,12 @@ class Remedies:
 
     @property
     def fitting(self) -> tuple[Remedy, ...]:
-        """Those with which the program fits, the fastest first."""
+        """The changes with which the program fits, the fastest first."""
         return tuple(remedy for remedy in self.tried if remedy.cost.fits)
 
     @property
     def rows(self) -> tuple[Tried, ...]:
-        """The same as a report has it."""
+        """The same in the form of a report."""
         return tuple(
             Tried(
                 text=each.text,
@@ -106,38 +106,38 @@ def remedies(
     options: Mapping[str, Any] | None = None,
     seconds: float = 60.0,
 ) -> Remedies:
-    """Changes that make a program smaller, each tried by compiling it. Nothing runs.
+    """Finds changes that make a program smaller, by compiling each. Nothing runs.
 
     Tries compiler options that keep results (the order of ops, outlining, recomputation of
     elementwise values and of the named layers with the most bytes where memory is fullest, slices
     of the largest product, less memory for products), half partials, arguments in streaming memory,
-    gradients accumulated over micro-batches, and pipelines over more IPUs. If none is enough by
-    itself at little cost, they are joined, one more each time, until the program fits or takes
-    longer than with a change that is enough. A program that fits has nothing tried. What was found
-    for a program is kept in the process.
+    gradients accumulated over micro-batches, and pipelines over more IPUs. If no single change is
+    enough at little cost, they are joined, one more each time, until the program fits or takes
+    longer than with a change that is enough. Nothing is tried for a program that fits. Results are
+    cached in the process.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it returned without compiler options; or
             a `jax.export.Exported`.
-        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for what was exported.
+        args: its arguments: arrays, or `jax.ShapeDtypeStruct`s; none for an exported program.
         batch: arguments whose arrays have the samples along their first axis. The gradients that
             `fun` takes by `jax.grad` or `jax.vjp` are accumulated over parts of them, as
-            `ipu.accumulate` does; where these cannot be told from the rest of `fun`, a batch in n
-            parts stands for n runs. Over several devices each divides its own samples.
-        state: arguments that could wait in streaming memory between runs, such as the state of an
-            optimizer (`ipu.optim.offload_state`). A result of equal structure goes there, too.
-            None: those that no gradient depends on and that have a result of equal shapes.
+            `ipu.accumulate` does; if these cannot be separated from the rest of `fun`, a batch in n
+            parts stands for n runs. With several devices, each divides its own samples.
+        state: arguments that could be kept in streaming memory between runs, such as the state of
+            an optimizer (`ipu.optim.offload_state`). A result of the same structure goes there,
+            too. None: those that no gradient depends on and that have a result of the same shapes.
         loss: the mean over the samples that `fun` differentiates, a function of the arguments of
             `fun` without those in `state`. With it and `batch`, pipelines over 2 and 4 IPUs are
             planned and compiled, whatever the device has; their cost is that of value and gradient.
-            Not for programs over several devices.
+            Not for programs on several devices.
         options: compiler options of all trials, such as {"ipu_partials_type": "half"}.
-        seconds: no further trial begins after so long; one begins in any case.
+        seconds: no further trial begins after this time; the first one always begins.
     Returns:
         The cost of the program as it is, and of each change.
     Raises:
-        ConfigError: an argument's number, a batch or an option is not as said above.
-        PlacementError: the arguments are on a device that is no IPU.
+        ConfigError: an argument's number, a batch or an option is invalid.
+        PlacementError: the arguments are on a device that is not an IPU.
 
     Example:
         >>> def loss(w, x):
@@ -159,7 +159,7 @@ def remedies(
 def search(
     programs: CompiledProgram, before: Cost, profile: Callable[[], Report], seconds: float
 ) -> Remedies:
-    """What `remedies` returns, for a program whose cost as it is is known."""
+    """What `remedies` returns, for a program whose unchanged cost is known."""
     if before.fits:
         return Remedies(before, ())
     deadline = time.monotonic() + seconds
@@ -178,7 +178,7 @@ def search(
 def _try(
     programs: CompiledProgram, change: Change, tried: list[tuple[Change, Remedy]]
 ) -> Remedy | None:
-    """Adds what a change gives, if it can be made."""
+    """Tries a change and adds the result, if the change can be made."""
     text = change.text
     logger.info("[%s] compiles with %s", WHERE, text)
     with compile_note(f"trial {len(tried) + 1}, {text}"):
@@ -192,7 +192,7 @@ def _try(
 
 
 def _least(tried: list[tuple[Change, Remedy]]) -> float:
-    """Cycles of the fastest that fits on one IPU."""
+    """Cycles of the fastest change that fits on one IPU."""
     fitting = (r.cycles for change, r in tried if r.cost.fits and change.plan is None)
     return min(fitting, default=float("inf"))
 
@@ -234,10 +234,10 @@ def _options(changes: Changes) -> Change:
 
 
 def _chains(before: Cost, tried: list[tuple[Change, Remedy]]) -> list[list[Change]]:
-    """Changes to be joined in order: those that keep results, then a smaller batch with them."""
+    """Chains of changes to join in order: one without, and one with a smaller batch."""
 
     def worth(pair: tuple[Change, Remedy]) -> float:
-        """Bytes saved for each cycle more."""
+        """Bytes saved per added cycle."""
         saved = before.fullest_tile_bytes - pair[1].cost.fullest_tile_bytes
         return saved / max(pair[1].cycles - before.cycles, NEARLY_NOTHING * before.cycles)
 
@@ -251,7 +251,7 @@ def _chains(before: Cost, tried: list[tuple[Change, Remedy]]) -> list[list[Chang
 
 
 class _Join:
-    """Adds one change after the other where it saves bytes; slow ones when all others are in."""
+    """Adds one change after the other if it saves bytes; slow ones after all others."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ class _Join:
                 return
 
     def _add(self, change: Change, most: float, skipped: list[tuple[float, Change]]) -> bool:
-        """Says whether that is enough: it fits, or takes longer than what does, or time is up."""
+        """Whether to stop: the program fits, takes longer than one that fits, or time is up."""
         both = self.together.with_(change)
         if both.text not in self.known:
             if time.monotonic() > self.deadline:

@@ -16,9 +16,9 @@ from ipujax.api.cost.remedies import Remedies, search
 from ipujax.errors import ConfigError
 from ipujax.reporting.model import Report
 
-#: Where the engine's bytes begin in what JAX serialises: cpp/model/engine/image/Image.cpp.
+#: Marks the start of the engine's bytes in what JAX serialises: cpp/model/engine/image/Image.cpp.
 _MAGIC = b"IPUJAXEX"
-#: Seconds in which changes of a program that does not fit are tried.
+#: Seconds for trying changes of a program that does not fit.
 SECONDS = 10.0
 
 
@@ -28,25 +28,25 @@ def report(
     remedies: Remedies | float = SECONDS,
     options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Compiles a function for an IPU and says where its time and memory go. Nothing runs.
+    """Compiles a function for an IPU and reports where its time and memory go. Nothing runs.
 
-    A program that does not fit is reported all the same, whatever `ipu_out_of_memory` says, with
-    changes that were found to make it smaller.
+    A program that does not fit is reported, too, whatever `ipu_out_of_memory` says, with changes
+    found to make it smaller.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it, `ipu.pmap` or `jax.pmap` returned; or
             a `jax.export.Exported`.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, which may be sharded over a mesh of
-            IPUs or over an abstract one; none for what was exported.
-        remedies: what `ipu.remedies` found for it; or, if it does not fit, for how many seconds
-            new trials of its changes may begin; none do if it takes longer to compile.
+            IPUs or over an abstract one; none for an exported program.
+        remedies: what `ipu.remedies` found for it; or the seconds in which trials of changes may
+            begin if it does not fit; none begin if it takes longer to compile.
         options: compiler options, such as {"ipu_outline": "auto"}.
     Returns:
         A report to print, save and compare.
     Raises:
-        ConfigError: `fun` is no function, or `remedies` is neither of the two.
-        PlacementError: the arguments are on a device that is no IPU, or there are fewer IPUs than
-            the program needs.
+        ConfigError: `fun` is not a function, or `remedies` is neither of the two.
+        PlacementError: the arguments are on a device that is not an IPU, or there are fewer IPUs
+            than the program needs.
 
     Example:
         >>> found = ipu.report(jnp.tanh, jax.ShapeDtypeStruct((256, 256), jnp.float32))

@@ -19,8 +19,8 @@ from ipujax.errors import ConfigError
 def trace(name: str) -> Iterator[None]:
     """A span of this name in traces of `jax.profiler.trace`.
 
-    What the host does inside is an event of its thread. Ops that are traced inside have the name in
-    theirs, as by `jax.named_scope`.
+    The host's work inside is an event of its thread. Ops traced inside have the name in theirs, as
+    with `jax.named_scope`.
 
     Args:
         name: without slashes.
@@ -41,11 +41,11 @@ class Summary:
     """What a tensor held in one run.
 
     Attributes:
-        name: as `summary` was called.
+        name: the name passed to `summary`.
         shape: of the tensor; under `jax.vmap`, of one example.
         dtype: of the tensor.
-        num_finite: elements that are neither infinite nor NaN. The others below are over these.
-        min: the least; NaN if there are none, as the next three.
+        num_finite: elements that are neither infinite nor NaN. The statistics below are over these.
+        min: the least; NaN if there are none, like the next three.
         max: the greatest.
         mean: in float32.
         std: standard deviation in float32, with a divisor of `num_finite`.
@@ -79,23 +79,22 @@ def summaries() -> Iterator[list[Summary]]:
         ('x', 3.0, 1.5)
     """
     found: list[Summary] = []
-    jax.effects_barrier()  # what programs called before find comes before
+    jax.effects_barrier()  # summaries of earlier programs arrive before
     _open.append(found)
     try:
         yield found
         jax.effects_barrier()
     finally:
-        # By identity: lists of equal summaries are equal.
+        # Compared by identity, as lists of equal summaries are equal.
         _open[:] = [other for other in _open if other is not found]
 
 
 def summary(name: str, x: Any) -> Any:
-    """Gives `x` back, and what it holds to the `summaries` that are open when the program runs.
+    """Returns `x`, and reports what it holds to the `summaries` open when the program runs.
 
-    Under `jax.grad` and `jax.vmap` it is the identity, too; each example is summed up apart, as is
-    each iteration of a loop and what `jax.checkpoint` computes again. The
-    statistics are computed on the device; a callback, whose time is counted, brings 20 bytes to the
-    host.
+    Under `jax.grad` and `jax.vmap` it is the identity, too; each example, each iteration of a loop
+    and each recomputation by `jax.checkpoint` is summarised separately. The statistics are computed
+    on the device; a callback, whose time is counted, brings 20 bytes to the host.
 
     Args:
         name: without slashes.
@@ -103,7 +102,7 @@ def summary(name: str, x: Any) -> Any:
     Returns:
         `x`.
     Raises:
-        ConfigError: the name is empty or has a slash, or `x` is no such array.
+        ConfigError: the name is empty or has a slash, or `x` is not such an array.
 
     Example:
         >>> with ipu.summaries() as found:

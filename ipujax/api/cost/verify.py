@@ -15,7 +15,7 @@ from ipujax.types import OracleName
 from ipujax.verification.oracles import ORACLES
 from ipujax.verification.verifier import VerifiedProgram, Verifier
 
-#: Part of JAX's cache keys: functions that were called before are dispatched again inside.
+#: Part of JAX's cache keys, so that functions called before are dispatched again inside.
 _inside = jax.make_user_context(default_value=False)
 _local = threading.local()
 
@@ -41,12 +41,12 @@ def verify(
     """Checks every program that this thread runs on the IPU inside the `with` block.
 
     Each call of a jitted function, and each op outside jit, runs on the IPU, on JAX's CPU backend
-    and on StableHLO's reference interpreter, the last two in child processes. Where the results
-    differ, the first op at fault is located, inside loops and branches too, by running ops on all
+    and on StableHLO's reference interpreter, the last two in child processes. If the results
+    differ, the first op at fault is located, also inside loops and branches, by running ops on all
     sides with equal inputs.
 
     Args:
-        oracles: what to compare with: "cpu", "interpreter". It is enough that one agrees; if none
+        oracles: what to compare with: "cpu", "interpreter". One that agrees is enough; if none
             does, the report shows the first one named here.
         rtol: relative tolerance by dtype, such as `{"float16": 0.02}`; the defaults are
             `ipujax.verification.compare.TOLERANCE`. It applies to each element and to the largest

@@ -14,23 +14,24 @@ from ipujax.api.arguments import array, function
 from ipujax.errors import ConfigError
 
 WHERE = "codelet_expression"
-#: What no single expression of elements is.
+#: Primitives that are not an elementwise expression.
 CONTROL_FLOW = frozenset({"while", "scan", "cond", "pure_callback", "io_callback"})
 
 
 def codelet_expression(fun: Callable[..., Any]) -> Callable[..., jax.Array]:
-    """A function of scalars as a function of arrays: one `popops::map` over their elements.
+    """Turns a function of scalars into one of arrays: one `popops::map` over their elements.
 
     The compiler makes one step of it, which reads each element of the arguments once and keeps what
-    it computes in between in registers. Derivatives are those of the function, and are fused alike.
+    it computes in between in registers. Derivatives are those of the function, and are fused in the
+    same way.
 
     Args:
-        fun: takes scalars and returns a scalar, by operations of elements: arithmetic, `jnp.exp`,
+        fun: takes scalars and returns a scalar, by elementwise operations: arithmetic, `jnp.exp`,
             `jnp.where` ...
     Returns:
         a function of arrays that broadcast against each other.
     Raises:
-        ConfigError: the function returns no scalar, or has loops, branches or callbacks.
+        ConfigError: the function does not return a scalar, or has loops, branches or callbacks.
 
     Source: `custom_ops.codelet_expression_op` of Graphcore's TensorFlow.
 

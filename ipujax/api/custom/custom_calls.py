@@ -17,7 +17,7 @@ from jax.interpreters import mlir
 from ipujax import jax_compat
 
 jax_compat.hide_frames(__file__)
-for _package in ("nn", "ops", "tile"):  # lines of their operations are the user's
+for _package in ("nn", "ops", "tile"):  # their operations get the user's lines
     jax_compat.hide_frames(str(Path(__file__).parents[1] / _package))
 
 
@@ -35,7 +35,7 @@ def register(
     defined: Callable[..., Any],
     on_ipu: Callable[..., Any] | None,
 ) -> None:
-    """Lowers a primitive to a custom call on IPUs, and to a function of JAX's elsewhere.
+    """Lowers a primitive to a custom call on IPUs, and to a JAX function elsewhere.
 
     Args:
         on_ipu: makes the lowering, given the parameters; None: as elsewhere.

@@ -27,7 +27,7 @@ from ipujax.types import CustomGradients
 Outputs: TypeAlias = Any | Callable[..., Any]
 Attributes: TypeAlias = str | Mapping[str, Any] | None
 
-#: dtypes that a Poplar tensor has as JAX sees them.
+#: JAX dtypes that a Poplar tensor can have.
 DTYPES = frozenset(
     {
         *("float32", "float16", "int32", "uint32", "int16", "uint16", "int8", "uint8", "bool"),
@@ -38,15 +38,15 @@ GRADIENTS = ("separate", "joint")
 
 @dataclass(frozen=True)
 class _Function:
-    """A function of a library, and what it is called with."""
+    """A function of a library, and its arguments."""
 
     library: str
     name: str
     attributes: str
     results: tuple[tuple[tuple[int, ...], str], ...]
-    gradients: int | None = None  #: of a gradient: operands that are gradients of outputs
-    inputs: int = 0  #: of a gradient: the forward inputs, which come next
-    input: int = 0  #: of a gradient: whose it is
+    gradients: int | None = None  #: of a gradient: number of operands that are gradients of outputs
+    inputs: int = 0  #: of a gradient: number of forward inputs, which come next
+    input: int = 0  #: of a gradient: number of its input
     #: of gradients of all inputs: the numbers of those that are wanted
     of_all: tuple[int, ...] | None = None
 
@@ -132,36 +132,37 @@ def custom_op(
             std::vector<poplar::Tensor>& outputs, const std::string& attributes,
             const std::string& debug_prefix)
 
-    with `Build_metadata`, `Build_allocator` and `Build_grad` where the library has them, and the
-    level of the interface in `custom_op_api_level`. It runs while JAX compiles. The host's C++
-    compiler ($CXX, or c++) compiles sources when a program first uses them. Functions are pure, as
-    all functions that JAX transforms; `is_stateless` of the metadata says nothing more.
+    with `Build_metadata`, `Build_allocator` and `Build_grad` if the library has them, and the level
+    of the interface in `custom_op_api_level`. It runs while JAX compiles. The host's C++ compiler
+    ($CXX, or c++) compiles sources when a program first uses them. Functions must be pure, like all
+    functions that JAX transforms; `is_stateless` of the metadata has no effect.
 
     Args:
-        library: C++ as text (with line ends), or the path of a C++ file or of a shared library that
-            was compiled against ipujax's headers.
-        name: of the function.
+        library: C++ as text (with line breaks), or the path of a C++ file or of a shared library
+            that was compiled against ipujax's headers.
+        name: name of the function.
         outputs: a pytree of `jax.ShapeDtypeStruct`s or arrays that has the results' shapes and
             dtypes, or a function of the inputs that returns one.
         attributes: text for the function; or a mapping of names to numbers, text and lists, which
             it gets as JSON. `popx/JsonAttributes.hpp` reads that as typed values.
         gradients: "separate": `<name>_grad` computes the gradient of one input at a time; "joint":
-            those of all at once, in the order of inputs_with_gradients; None: there is no gradient.
+            the gradients of all at once, in the order of inputs_with_gradients; None: there is no
+            gradient.
         inputs_with_gradients: numbers of the inputs that have gradients; None: all of float dtypes
             (with "joint", the function may also make an output for every input, empty for those
-            without a gradient). Those of the others are zero.
-        gradient_attributes: for `<name>_grad`; None: `attributes`.
+            without a gradient). Other gradients are zero.
+        gradient_attributes: attributes for `<name>_grad`; None: `attributes`.
         vmap: what `jax.vmap` does, as a rule of `jax.custom_batching.custom_vmap`: a function
             (axis_size, in_batched, *inputs) that returns (results, whether each is batched). None:
             one example after the other.
         codelets: vertices that the function uses (`gp_path` of TensorFlow): C++ as text, or paths
             of C++ or .gp files.
-        flags: for the compiler.
+        flags: flags for the compiler.
     Returns:
         a function of arrays that returns the results.
     Raises:
-        ConfigError: an argument is none of these, or, where a program is compiled, the library's
-            functions make other outputs than declared, or throw.
+        ConfigError: an argument is invalid, or, when a program is compiled, the library's functions
+            make other outputs than declared, or throw.
 
     Source: `custom_ops.precompiled_user_op` of Graphcore's TensorFlow.
 
@@ -224,7 +225,7 @@ def custom_op(
 
 @dataclass(frozen=True)
 class _CustomOp:
-    """What `custom_op` was called with."""
+    """The arguments of `custom_op`."""
 
     library: str
     name: str
@@ -272,7 +273,7 @@ def _of_numpy(value: Any) -> Any:
 
 
 def declared(where: str, outputs: Outputs, inputs: Sequence[jax.Array]) -> tuple[Any, Any]:
-    """Shapes and dtypes of the results, and the form of their pytree."""
+    """Shapes and dtypes of the results, and the structure of their pytree."""
     leaves, tree = jax.tree.flatten(outputs(*inputs) if callable(outputs) else outputs)
     return [shape_and_dtype(where, "outputs", x) for x in leaves], tree
 
@@ -310,7 +311,7 @@ def _checked(i: int, x: Any) -> jax.Array:
 
 
 def dense(cotangents: Any, results: Sequence[jax.Array]) -> list[jax.Array]:
-    """Zeros of the results' dtypes stand for cotangents of integers."""
+    """The cotangents; zeros of the results' dtypes replace those of integers."""
     leaves = jax.tree.leaves(cotangents)
     return [
         jax_compat.varying_like(jnp.zeros(y.shape, y.dtype), y)

@@ -1,4 +1,4 @@
-"""`host_call`: functions on the host, of Python or of the user's C++, with gradients."""
+"""`host_call`: functions on the host, in Python or the user's C++, with gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def host_call(
     inputs_with_gradients: Sequence[int] | None = None,
     flags: str = "",
 ) -> Callable[..., Any]:
-    """A pure function that runs on the host: arguments are copied there, results back.
+    """A pure function that runs on the host: arguments are copied to it, results back.
 
     Args:
         function: a function of NumPy arrays; or a library, as `ipujax.custom_op` takes it, with
@@ -44,19 +44,19 @@ def host_call(
             where `elements` are the numbers of elements of the inputs.
         outputs: a pytree of `jax.ShapeDtypeStruct`s or arrays that has the results' shapes and
             dtypes, or a function of the inputs that returns one.
-        name: of the library's function.
-        attributes: as `ipujax.custom_op`'s; for libraries.
+        name: name of the library's function.
+        attributes: as for `ipujax.custom_op`; for libraries.
         gradient: of a Python function: a function of the cotangents of all results, then the
             inputs, then the results, all flat, that returns a gradient for each input of a float
             dtype. Of a library: True if it has `<name>_grad`, which gets these arrays as inputs.
-        inputs_with_gradients: numbers of the inputs that have gradients, as `ipujax.custom_op`'s.
-        flags: for the compiler.
+        inputs_with_gradients: numbers of the inputs that have gradients, as for `ipujax.custom_op`.
+        flags: flags for the compiler.
     Returns:
         a function of arrays that returns the results. Under `jax.vmap` it is called once for each
         example.
     Raises:
-        ConfigError: an argument is none of these.
-        CallbackError: where the program runs: results of other shapes than declared; or what the
+        ConfigError: an argument is invalid.
+        CallbackError: when the program runs: results of other shapes than declared; or what the
             function raised.
 
     Source: `custom_ops.cpu_user_operation` of Graphcore's TensorFlow.
@@ -132,7 +132,7 @@ def _on_host(
 def _without_derivative(
     what: str, hint: str, call: Callable[..., list[jax.Array]]
 ) -> Callable[..., list[jax.Array]]:
-    """The call, whose derivative is refused with what to do instead."""
+    """The call; an error refuses its derivative and says what to do instead."""
     refusing = jax.custom_jvp(call)
 
     def refuse(*_: Any) -> Any:

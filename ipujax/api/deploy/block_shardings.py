@@ -1,4 +1,4 @@
-"""Shardings of `jax.Array`s for the blocks that a saved program has on its devices."""
+"""Shardings of `jax.Array`s for the blocks on each device of a saved program."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Blocks = tuple[tuple[int, ...], tuple[int, ...]]  #: as `jax_compat.blocks_of` g
 def block_shardings(
     arrays: Sequence[tuple[Blocks, str]], devices: Sequence[Any]
 ) -> list[NamedSharding] | None:
-    """`NamedSharding`s over one mesh that lay arrays out in such blocks; None: there are none.
+    """`NamedSharding`s over one mesh that give arrays these blocks; None if there are none.
 
     Args:
         arrays: the blocks and the memory kind of each.
-        devices: of the program, in its order.
+        devices: the program's devices, in its order.
 
-    Arrays of different meshes meet in `jax.jit` only where the devices come in the same order, so
-    the mesh has them in order, and its axes are the prime factors of their number.
+    `jax.jit` takes arrays of different meshes only if the devices are in the same order, so the
+    mesh keeps their order, and its axes are the prime factors of their number.
     """
     for sizes in sorted(set(permutations(_primes(len(devices))))):
         mesh = Mesh(np.reshape(np.array(devices, object), sizes), _axis_names(sizes))
@@ -38,7 +38,7 @@ def block_shardings(
 def _spec(
     counts: tuple[int, ...], blocks: tuple[int, ...], sizes: tuple[int, ...]
 ) -> PartitionSpec | None:
-    """The axes of a mesh of these sizes that shard each dimension, if there are such."""
+    """The axes of a mesh of these sizes that shard each dimension; None if there are none."""
     if not counts:
         return PartitionSpec()
     places = np.reshape(np.unravel_index(blocks, counts), (len(counts), *sizes))

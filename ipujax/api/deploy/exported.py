@@ -1,4 +1,4 @@
-"""What an exported program takes and returns: names for people to write."""
+"""Readable names of what an exported program takes and returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipujax.compiler.sources import name_of
 
 def argument_names(exported: jax.export.Exported) -> list[str]:
     """A name for each argument: that of the function's parameter with the path in it, as
-    "params['kernel']", where the program has it; otherwise as "0['kernel']", by place."""
+    "params['kernel']", if the program has it; otherwise the position, as "0['kernel']"."""
     args, kwargs = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
     paths = [path for path, _ in jax.tree.flatten_with_path((args, kwargs))[0]]
     found = [_placed(path) for path in paths]
@@ -25,7 +25,7 @@ def argument_names(exported: jax.export.Exported) -> list[str]:
     kept = exported.module_kept_var_idx  # tokens of ordered effects come before these
     for index, argument in zip(kept, arguments[len(arguments) - len(kept) :], strict=True):
         found[index] = name_of(argument.location) or found[index]
-    for arg in args:  # JAX drops what is unused, and its name; the rest of a parameter has it
+    for arg in args:  # JAX drops unused arrays and their names; others of the parameter have it
         kept_names = [found[index] for index in jax.tree.leaves(arg) if index in kept]
         if head := _head(kept_names):
             for index in set(jax.tree.leaves(arg)).difference(kept):
@@ -41,7 +41,7 @@ def result_names(exported: jax.export.Exported) -> list[str]:
 
 
 def parameter_names(exported: jax.export.Exported) -> tuple[str, ...]:
-    """The names of the function's parameters where the program has them, else `args[0]`, ..."""
+    """The names of the function's parameters if the program has them, else `args[0]`, ..."""
     args, _ = jax.tree.unflatten(exported.in_tree, argument_names(exported))
     return heads(args)
 
@@ -57,7 +57,7 @@ def heads(args: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _head(names: Sequence[str]) -> str:
-    """What the names begin with, if it is the same."""
+    """The common beginning of the names; empty if they differ."""
     begins = {re.split(r"\W", name)[0] for name in names}
     return begins.pop() if len(begins) == 1 else ""
 

@@ -31,18 +31,18 @@ def load(
     """Loads a program that `precompile` saved. Nothing is traced or compiled.
 
     Args:
-        file: its path.
-        device: that it runs on; for a program over several devices, a sequence of these, in the
+        file: path of the file.
+        device: device that it runs on; for a program on several devices, a sequence of them in the
             order of its mesh. None: the first IPUs.
         weights: values of stored parameters, by name, in place of those in the file.
-        options: none; those of the compiler are refused with the reason.
+        options: none are allowed; the error for a compiler option says why.
     Returns:
         A function of the arguments that are not stored.
     Raises:
-        ExecutableError: the file is no such program, is damaged, was made by another version, or
+        ExecutableError: the file is not such a program, is damaged, was made by another version, or
             for another machine.
         ConfigError: an option that a loaded program cannot have.
-        PlacementError: a device is no IPU, or there are not as many as the program needs.
+        PlacementError: a device is not an IPU, or there are fewer than the program needs.
 
     Source: `poptorch.load`.
 
@@ -85,10 +85,10 @@ class Loaded:
     """A saved program on IPUs: a function of the arguments that are not stored.
 
     Takes arrays of the shapes and dtypes that the program was compiled for, in the same pytrees;
-    returns a pytree of `jax.Array`s. It cannot be traced by `jax.jit`. Arrays that were donated are
-    deleted, as by `jax.jit`. A stored argument that was donated is state: the result that takes
-    over its memory is its value in the next call, which deletes it; a run that fails loses it, so
-    call `set_weights` then.
+    returns a pytree of `jax.Array`s. It cannot be traced by `jax.jit`. Donated arrays are deleted,
+    as by `jax.jit`. A stored argument that was donated is state: the result that reuses its memory
+    is its value in the next call, which deletes it; a run that fails loses it, so call
+    `set_weights` then.
 
     Attributes:
         description: what the program takes, returns, and was compiled with.
@@ -148,7 +148,7 @@ class Loaded:
 
     @property
     def weights(self) -> dict[str, Any]:
-        """The stored parameters as they are now, by name; arrays without a use are zeros."""
+        """The current stored parameters, by name; unused arrays are zeros."""
         arguments = self.description.arguments
         return {
             name: structure.unflatten(node, {n: self._value(arguments[n]) for n in numbers})
@@ -156,10 +156,10 @@ class Loaded:
         }
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
-        """Puts other values in place of stored parameters, by name.
+        """Replaces the values of stored parameters, by name.
 
         Raises:
-            SessionError: a name, shape or dtype is another one; nothing changes then.
+            SessionError: a name, shape or dtype does not match; then nothing changes.
         """
         found = self.description.stored_leaves(weights)
         arrays = [(leaf.slot, self._on_device(leaf, value)) for leaf, value in found]
@@ -179,7 +179,7 @@ class Loaded:
         is_array = isinstance(value, jax.Array)
         if not is_array or value.shape != leaf.shape or value.dtype != leaf.numpy_dtype:
             value = checked(leaf, value)
-        # JAX would narrow 64-bit arrays where it has 32 bits by default; the program does not.
+        # JAX would narrow 64-bit arrays if it has 32 bits by default; the program does not.
         is_narrowed = jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
         with jax.enable_x64(True) if is_narrowed else nullcontext():
             return jax.device_put(value, self._shardings[leaf.slot])
@@ -191,7 +191,7 @@ class Loaded:
 def _shardings(
     about: Description, leaves: tuple[list[Leaf], list[Leaf]], devices: Sequence[jax.Device]
 ) -> tuple[list[Sharding], list[Sharding]]:
-    """Those of the inputs and of the outputs."""
+    """Shardings of the inputs and of the outputs."""
     both = [*zip(leaves[0], about.memories[0], strict=True)]
     both += zip(leaves[1], about.memories[1], strict=True)
     if len(devices) == 1:
@@ -232,7 +232,7 @@ def _refuse(options: Mapping[str, Any]) -> None:
 
 
 def _check_target(about: Description) -> None:
-    """A program runs on the kind of device that it was compiled for alone."""
+    """Checks that the devices are of the kind that the program was compiled for."""
     from ipujax._poplar import _poplar
 
     here = {name: str(value) for name, value in platform_options(from_environment()).items()}

@@ -29,7 +29,7 @@ from ipujax.runtime.description import Leaf, checked
 from ipujax.runtime.session import typed
 
 WHERE = "precompile"
-#: What describes a target, in files too.
+#: What describes a target, also in files.
 TARGET = ("machine", "ipus_per_device", "num_tiles")
 
 
@@ -40,23 +40,23 @@ def precompile(
     donate_argnums: int | tuple[int, ...] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Precompiled:
-    """Compiles a function for devices that need not be there.
+    """Compiles a function for devices that need not exist.
 
     Args:
         fun: a function that `jax.jit` takes, or one that it or `ipu.pmap` returned; or a
-            `jax.export.Exported`. Shardings say over how many devices it runs; their mesh may be of
+            `jax.export.Exported`. Shardings determine the number of devices; their mesh may have
             devices of any platform.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s, in pytrees of dicts, lists, tuples
-            and None; none for what was exported.
+            and None; none for an exported program.
         target: the machine, such as "bow", or a mapping with any of "machine", "ipus_per_device"
-            and "num_tiles"; what it does not name is as in the environment.
-        donate_argnums: arguments whose memory results may take over; of a jitted function, pass
-            them to `jax.jit`.
+            and "num_tiles"; the rest is as in the environment.
+        donate_argnums: arguments whose memory results may reuse; for a jitted function, pass them
+            to `jax.jit`.
         options: compiler options, such as {"ipu_outline": "auto"}.
     Returns:
         The program, to be saved.
     Raises:
-        ConfigError: an argument is none of these.
+        ConfigError: an argument is invalid.
         ExecutableError: the function calls back into Python, or has arguments or results that a
             file cannot describe.
         IpuError: it cannot be compiled for IPUs.
@@ -141,13 +141,13 @@ class Precompiled:
     """A program that `precompile` compiled.
 
     Attributes:
-        name: of the function.
+        name: name of the function.
         parameters: names of its parameters.
         arguments, results: the arrays that it takes and returns, in JAX's order.
         options: compiler options that are not at their defaults.
-        target: the machine and the device that it is for.
-        executable: sealed bytes of the program alone.
-        timeout: seconds that a run may take in a session that has none of its own; None: any time.
+        target: the machine and the device that it was compiled for.
+        executable: sealed bytes of only the program.
+        timeout: seconds that a run may take in a session without its own timeout; None: no limit.
     """
 
     name: str
@@ -165,12 +165,12 @@ class Precompiled:
         """Writes the program to a file, which appears whole or not at all.
 
         Args:
-            file: its path.
-            weights: values of parameters by name, which the file stores and callers do not pass.
-                One that was donated is state: see `ipujax.runtime.Session`.
+            file: path of the file.
+            weights: values of parameters by name, which the file stores and callers do not pass. A
+                donated one is state: see `ipujax.runtime.Session`.
         Raises:
-            ConfigError: a name is not that of a parameter.
-            SessionError: a value is of another shape or dtype.
+            ConfigError: a name is not a parameter's.
+            SessionError: a value has a wrong shape or dtype.
             IpuError: the file cannot be written.
 
         Example:
@@ -220,7 +220,7 @@ class Precompiled:
 
 
 def versions() -> dict[str, str]:
-    """Of what compiles programs here."""
+    """Versions of the software that compiles programs here."""
     from ipujax._poplar import _poplar
 
     return {name: version(name) for name in ("ipujax", "jax", "jaxlib")} | {
@@ -260,7 +260,7 @@ def _changed(config: CompileConfig) -> dict[str, str]:
 
 
 def _parameters(fun: Any, count: int) -> tuple[str, ...]:
-    """The names of the positional parameters; `args[0]` and so on where they have none."""
+    """The names of the positional parameters; `args[0]` and so on if they have none."""
     try:
         given = [*inspect.signature(fun).parameters.values()]
     except (TypeError, ValueError):
@@ -274,7 +274,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _describe(parameters: tuple[str, ...], args: Any, lowered: Any) -> dict[str, Any]:
-    """The arrays of a lowered program, and which place each has in it."""
+    """The arrays of a lowered program, and the slot of each in it."""
     name = lowered.compiler_ir().operation.attributes["sym_name"].value
     refused = jax_compat.needs_this_process(lowered)
     if refused:

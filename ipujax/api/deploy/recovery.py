@@ -1,4 +1,4 @@
-"""Errors of devices: as exceptions of their own, and what makes devices work again."""
+"""Device errors as exceptions of their own types, and resets that make devices work again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jax
 from ipujax.errors import ConfigError, IpuError
 from ipujax.types import ResetAction
 
-#: Of `reset_device`, from the least to the most.
+#: Actions of `reset_device`, from the weakest to the strongest.
 ACTIONS = ("ipu_reset", "partition_reset", "full_reset")
 
 
@@ -18,14 +18,14 @@ ACTIONS = ("ipu_reset", "partition_reset", "full_reset")
 def typed_errors() -> Iterator[None]:
     """Raises the errors of compilations and runs as exceptions of ipujax.
 
-    JAX raises `jax.errors.JaxRuntimeError` for all of them. Inside, these become the `ipujax.Error`
-    that they stand for, with the JAX error as its cause; also as a decorator,
+    JAX raises `jax.errors.JaxRuntimeError` for all of them. Inside, they become the `ipujax.Error`
+    that they represent, with the JAX error as its cause; also usable as a decorator,
     `@ipu.typed_errors()`. A run ends after its call returns: call `jax.block_until_ready` inside.
 
     Raises:
-        RecoverableError: a device failed; `recovery_action` says what makes it work again.
+        RecoverableError: a device failed; `recovery_action` says what repairs it.
         UnrecoverableError: a device failed and needs repair.
-        IpuError: of the type that the compiler raised, or another error of a run.
+        IpuError: an error of the type that the compiler raised, or another error of a run.
 
     Example:
         >>> with ipu.testing.inject("ecc"):
@@ -50,9 +50,9 @@ def reset_device(action: ResetAction = "ipu_reset") -> None:
 
     Args:
         action: the `recovery_action` of the error, or a later one of "ipu_reset",
-            "partition_reset" and "full_reset"; in PopTorch's upper case, too.
+            "partition_reset" and "full_reset"; PopTorch's upper case is accepted, too.
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: the action is not one of these.
         IpuError: in a build against a Poplar SDK, whose tools reset hardware (`gc-reset`), unless
             `ipujax.testing.inject` made the error.
 

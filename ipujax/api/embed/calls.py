@@ -1,7 +1,7 @@
-"""What a `HostEmbedding`'s primitives call on the host, and the arguments of its lookups.
+"""The host functions that a `HostEmbedding`'s primitives call, and the arguments of its lookups.
 
-The functions are compared by what they do, so that JAX finds a compiled program again, and hold the
-table weakly: JAX's caches do not keep a table of many gigabytes.
+Functions that do the same compare equal, so that JAX finds a compiled program again. They refer
+weakly to the table, so that JAX's caches do not keep a table of many gigabytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Reference = weakref.ref[HostTable]
 
 @dataclass(frozen=True)
 class Options:
-    """What is known of a lookup when it is traced."""
+    """What is known about a lookup when it is traced."""
 
     table: Reference
     columns: int
@@ -131,14 +131,14 @@ def spread(options: Options) -> tuple[int, int, jax.Array]:
 
 
 def _flat(array: jax.Array) -> jax.Array:
-    """[n]. Of what is not traced not by ravel(), a jitted function: inside of jax.grad each call of
-    one leaves an entry in JAX."""
+    """[n]. Avoids ravel() for untraced arrays: it is jitted, and inside jax.grad each call leaves
+    an entry in JAX."""
     is_traced = isinstance(array, jax.core.Tracer)
     return array.ravel() if is_traced else lax.reshape(array, (array.size,))
 
 
 def together(where: str, indices: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
-    """All indices as one array [n], and what gives rows [n, columns] their shapes."""
+    """All indices as one array [n], and a function that gives rows [n, columns] their shapes."""
     leaves, tree = jax.tree.flatten(indices)
     arrays = [as_array(where, "indices", leaf) for leaf in leaves]
     for array in arrays:

@@ -38,9 +38,9 @@ class HostEmbedding:
     """A table that stays in the host's memory, looked up and updated by compiled steps.
 
     The device holds the rows of one step. A *token*, a float32 number that steps take and return,
-    says of which version of the table a lookup is: the gradients of a step change the rows when the
-    next step's token arrives. So all lookups of a step see one version, and a step that fails
-    changes nothing. Where `lookup` is differentiated with respect to its token, the derivative with
+    tells which version of the table a lookup reads: the gradients of a step change the rows when
+    the next step's token arrives. So all lookups of a step see one version, and a step that fails
+    changes nothing. When `lookup` is differentiated with respect to its token, the derivative with
     respect to the rows is handed to the table, and the token's "gradient" is what to add to it.
 
     Args:
@@ -48,15 +48,14 @@ class HostEmbedding:
             file) is used and changed in place, so with an optimizer it must be writeable and
             row-major; JAX arrays and lists are copied.
         optimizer: how gradients change the rows; None: the table is not trained.
-        partition_strategy: how replicas share the table where `axis_name` is given: "token", each
-            looks up one block of rows for all replicas; "encoding", one block of columns; the links
-            between replicas bring indices, rows and gradients to where they belong. None: each
-            looks up what it needs.
-        rewind_steps: how many steps `rewind` can take back after their gradients reached the rows:
-            the number of steps that one program runs (of a scan, or `ipu.repeat`). Each keeps a
-            copy of the rows that it replaced.
+        partition_strategy: how replicas share the table if `axis_name` is given: "token": each
+            looks up one block of rows for all replicas; "encoding": one block of columns; links
+            between replicas carry indices, rows and gradients. None: each looks up what it needs.
+        rewind_steps: number of steps that `rewind` can take back after their gradients reached the
+            rows: the number of steps that one program runs (in a scan, or `ipu.repeat`). Each step
+            keeps a copy of the rows that it replaced.
     Raises:
-        ConfigError: another rank, no rows, another dtype, a NumPy array that cannot be changed in
+        ConfigError: a wrong rank, no rows, a wrong dtype, a NumPy array that cannot be changed in
             place, an unknown strategy, a negative number.
 
     Source: `HostEmbedding` and `create_host_embedding` of Graphcore's TensorFlow.
@@ -121,11 +120,11 @@ class HostEmbedding:
             shape: (rows, columns).
             initializer: takes the first row and the number of rows of a block, and returns the
                 block; None: zeros.
-            file: path of a .npy file, which is made. Its room on the disk is reserved now; the
-                operating system keeps in memory what is used. It is no saved state: use `save`.
+            file: path of a .npy file to create. Its disk space is reserved now; the operating
+                system keeps the used parts in memory. It is not a saved state: use `save` for that.
         Raises:
-            ConfigError: as the constructor; the file exists; the initializer returns other shapes.
-            OSError: the file cannot be made.
+            ConfigError: as the constructor; the file exists; the initializer returns wrong shapes.
+            OSError: the file cannot be created.
 
         Example:
             >>> ones = lambda first, count: np.ones((count, 8))
@@ -161,13 +160,13 @@ class HostEmbedding:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the rows."""
+        """The dtype of the rows."""
         return self._table.rows.dtype
 
     # In steps ------------------------------------------------------------------------------------
 
     def token(self) -> jax.Array:
-        """The token of the table as it is now, with all gradients that were handed in; float32 [].
+        """The token of the current table, with all gradients that were handed in; float32 [].
 
         Needed once, for the first step. Wait for running steps before.
         """
@@ -191,17 +190,17 @@ class HostEmbedding:
         Args:
             token: float32 [], the same for all lookups of a step.
             indices: [...] integers, or a pytree of such arrays, which is one lookup.
-            clip_indices: whether indices outside of the table are clipped to it; else they are an
-                error where the program runs, and nothing changes.
+            clip_indices: whether indices outside the table are clipped to it; otherwise they are an
+                error when the program runs, and nothing changes.
             axis_name: the mapped axis of the replicas (of `ipu.pmap`, `jax.shard_map`). Gradients
                 of all replicas are added up, in their order.
-            learning_rate: of the update, in place of the optimizer's; may be traced.
+            learning_rate: of the update, instead of the optimizer's; may be traced.
         Returns:
             [..., columns] for each array of indices. Under `jax.vmap` all examples are one lookup.
         Raises:
-            ConfigError: indices that are no integers; a learning rate without an optimizer.
-            CallbackError: where the program runs: an index outside of the table, or a token that is
-                not of the table as it is, since an older one was passed again or a step failed.
+            ConfigError: indices that are not integers; a learning rate without an optimizer.
+            CallbackError: when the program runs: an index outside the table, or a token that is not
+                that of the current table, because an older one was passed again or a step failed.
 
         Source: `HostEmbedding.lookup` of Graphcore's TensorFlow.
         """
@@ -222,16 +221,16 @@ class HostEmbedding:
     ) -> jax.Array:
         """Hands gradients of rows to the table; returns the next token.
 
-        For gradients that you took with respect to rows, or scaled. Rows that occur several times
-        get the sum.
+        Use it for gradients that you took with respect to rows, or scaled. Rows that occur several
+        times get the sum.
 
         Args:
-            token: of the lookup.
+            token: that of the lookup.
             indices: those of the lookup.
             gradients: as the lookup's result, of any float dtype.
-            clip_indices, axis_name, learning_rate: as those of `lookup`.
+            clip_indices, axis_name, learning_rate: as for `lookup`.
         Raises:
-            ConfigError: other shapes; a table without an optimizer.
+            ConfigError: wrong shapes; a table without an optimizer.
             CallbackError: as `lookup`; a learning rate that is negative, NaN or infinite.
 
         Example:
@@ -265,12 +264,12 @@ class HostEmbedding:
         read again. The later lookup must have the same indices in the same order.
 
         Args:
-            indices: as those of `lookup`.
+            indices: as for `lookup`.
             clip_indices, axis_name: those of the later lookup. Between steps, reads for replicas
-                are of use only without a partition_strategy.
+                help only without a partition_strategy.
         Raises:
-            ConfigError: indices that are no integers.
-            CallbackError: an index outside of the table, with clip_indices=False.
+            ConfigError: indices that are not integers.
+            CallbackError: an index outside the table, with clip_indices=False.
         """
         flat, _ = together(f"{WHERE}.lookup_ahead", indices)
         begin_ahead(self._options("lookup_ahead", clip_indices, axis_name, None), flat)
@@ -278,10 +277,10 @@ class HostEmbedding:
     # Between steps -------------------------------------------------------------------------------
 
     def read(self, token: Any, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """A copy of the rows from start to stop, as the token names them.
+        """A copy of the rows from start to stop, in the token's version.
 
         Raises:
-            CallbackError: the token is not of the table as it is.
+            CallbackError: the token is not that of the current table.
         """
         for name, row in (("start", start), ("stop", stop)):
             if row is not None and whole_number(row) is None:
@@ -294,14 +293,14 @@ class HostEmbedding:
             return np.array(self._table.rows[start:stop])
 
     def rewind(self, token: Any = None) -> jax.Array:
-        """Drops what a step that failed handed in; returns the token of the rows as they are.
+        """Drops the gradients of a failed step; returns the token of the current rows.
 
-        Steps that already reached the rows, since a program ran several, are taken back until the
-        rows are those of the token, as far as `rewind_steps` of the table allows: bit for bit, with
-        what is accumulated and the number of updates.
+        If a program ran several steps, those that already reached the rows are taken back to the
+        token, as far as the table's `rewind_steps` allows: bit for bit, with accumulated gradients
+        and the number of updates.
 
         Args:
-            token: what the program that failed was given; None: that of the rows as they are.
+            token: the token that the failed program was given; None: that of the current rows.
         Raises:
             CallbackError: the rows are not of this token, and were not in the last `rewind_steps`.
 
@@ -322,12 +321,12 @@ class HostEmbedding:
         )
 
     def save(self, token: Any, path: str | Path) -> None:
-        """Saves the table with what is accumulated; the file is replaced in one step.
+        """Saves the table with accumulated gradients; the file is replaced atomically.
 
-        If that fails, on a full disk too, or the process is killed, the file is as before.
+        If that fails, for example on a full disk, or the process is killed, the file is as before.
 
         Raises:
-            CallbackError: the token is not of the table as it is.
+            CallbackError: the token is not that of the current table.
             ConfigError: another process is saving to this path.
             OSError: the file cannot be written.
         """
@@ -337,11 +336,11 @@ class HostEmbedding:
     def restore(self, path: str | Path) -> jax.Array:
         """Replaces the rows by saved ones of the same shape and dtype; returns the new token.
 
-        The whole file is checked first. Tokens from before no longer count.
+        The whole file is checked first. Older tokens are no longer valid.
 
         Raises:
-            ConfigError: the file is damaged, no saved table, or of another shape or dtype; the rows
-                cannot be changed in place.
+            ConfigError: the file is damaged, not a saved table, or of another shape or dtype; the
+                rows cannot be changed in place.
             OSError: the file cannot be read.
         """
         with files.opened(_path("restore", "path", path)) as (file, header):
@@ -369,7 +368,7 @@ class HostEmbedding:
         """A table that `save` wrote, copied to memory or to a new memory-mapped file.
 
         Args:
-            file: as that of `create`.
+            file: as for `create`.
         Raises:
             ConfigError, OSError: as `restore` and `create`.
         """
@@ -442,7 +441,7 @@ def _rows_of(table: Any) -> np.ndarray:
 
 
 def _check_in_place(where: str, rows: np.ndarray) -> None:
-    """Refuses rows that would have to be copied: the caller's would never change."""
+    """Refuses rows that would have to be copied, as the caller's would never change."""
     if rows.flags.writeable and rows.flags.c_contiguous:
         return
     is_view = rows.flags.writeable

@@ -1,11 +1,11 @@
 """The primitives by which a compiled step looks up and updates a table in the host's memory.
 
 Each is one call of a function of NumPy arrays on the host, `function`, which is hashable. Operands
-are a token, ids, what belongs to them, and the number of the replica. Under `jax.vmap` all examples
-are one call; where `vmap` is over the replicas' axis, there is one for each replica.
+are a token, ids, arrays that belong to them, and the number of the replica. Under `jax.vmap` all
+examples are one call; if `vmap` is over the replicas' axis, there is one for each replica.
 
-A `function` refers weakly to the table that it is of. What is compiled for calls outside of `jit`
-is kept for as long as that table lives.
+A `function` refers weakly to its table. Programs for calls outside `jit` are kept as long as that
+table lives.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _host_primitive(
     primitive = Primitive(name)
 
     def abstract(*avals: Any, **parameters: Any) -> tuple[Any, Any]:
-        # Traced for one array, so that the result varies over mapped axes as it does.
+        # Traced for one array, so that the result varies over the same mapped axes.
         widest = avals[-2]
         made, _ = jax_compat.abstract_result(lambda x: result(avals, x, **parameters), widest)
         return made, jax_compat.io_effects() if has_effect else frozenset()
@@ -69,7 +69,7 @@ def _host_primitive(
 
 
 def _evaluation(primitive: Primitive) -> Callable[..., Any]:
-    """What evaluates the primitive outside of `jit`, compiled once for each table."""
+    """Evaluates the primitive outside `jit`, compiled once for each table."""
     programs: WeakKeyDictionary[HostTable, Callable[..., Any]] = WeakKeyDictionary()
 
     def jitted(**parameters: Any) -> Any:

@@ -51,7 +51,7 @@ lookup_rows.defvjp(_save, _backward)
 def hand_in(
     options: Options, token: jax.Array, rate: jax.Array, ids: jax.Array, rows: jax.Array
 ) -> jax.Array:
-    """What the gradients rows [n, columns] of ids [n] add to the token."""
+    """Hands in gradients [n, columns] of rows ids [n]; returns what they add to the token."""
     columns, num_replicas, replica = spread(options)
     ids = _shared(options, ids)
     if options.strategy == "token":
@@ -65,7 +65,7 @@ def hand_in(
 
 
 def begin_ahead(options: Options, ids: jax.Array) -> None:
-    """Begins to read the rows that `lookup_rows` will be asked for."""
+    """Begins to read the rows for a later `lookup_rows`."""
     if not isinstance(ids, jax.core.Tracer):
         Ahead(options.table, None, 1, options.clip)(np.asarray(ids), np.zeros((), np.int32))
         return
@@ -75,5 +75,5 @@ def begin_ahead(options: Options, ids: jax.Array) -> None:
 
 
 def _shared(options: Options, ids: jax.Array) -> jax.Array:
-    """What one replica looks up: its own ids [n], or those of all replicas [replicas, n]."""
+    """The ids that one replica looks up: its own [n], or those of all replicas [replicas, n]."""
     return ids if options.strategy is None else lax.all_gather(ids, options.axis_name)

@@ -1,4 +1,4 @@
-"""Feeds that are open when Python exits are closed, so that no program waits for them."""
+"""Closes open feeds when Python exits, so that no program waits for them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-#: Set when Python exits. A thread that then asks for the GIL is ended by Python, which must not
-#: happen inside the extension.
+#: Set when Python exits. Python ends a thread that then requests the GIL, which must not happen
+#: inside the extension.
 ending = threading.Event()
 
 #: Each feed, how it is closed, and its name in errors.
@@ -23,7 +23,7 @@ def close(feed: Any, how: Callable[[str], None], name: str) -> None:
     """Closes the feed when Python exits, if it still exists.
 
     Args:
-        how: is called with the reason; holds no reference to the feed.
+        how: called with the reason; must not refer to the feed.
     """
     _open[feed] = how, name
     _register()
@@ -31,7 +31,7 @@ def close(feed: Any, how: Callable[[str], None], name: str) -> None:
 
 @functools.cache
 def _register() -> None:
-    """Registered after the extension's own handler, which waits for programs: so it runs before."""
+    """Registered after the extension's own handler, which waits for programs, to run before it."""
     atexit.register(_close_all)
 
 

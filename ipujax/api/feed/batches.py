@@ -1,4 +1,4 @@
-"""Batches as users' iterators give them, and as programs take them."""
+"""Converts batches of users' iterators to those that programs take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Data = Iterable[Any] | Callable[[], Iterable[Any]]
 
 
 def iterate(data: Data, position: int = 0) -> Iterator[Any]:
-    """An iterator that begins at this batch. Data with a method `skip` are asked to skip."""
+    """An iterator that begins at this batch, by the data's method `skip` if there is one."""
     if callable(data) and not hasattr(data, "__iter__"):
         data = data()
     check_iterable(data)
@@ -25,7 +25,7 @@ def iterate(data: Data, position: int = 0) -> Iterator[Any]:
 
 
 def check_data(data: Any) -> None:
-    """Refuses what is neither data nor a function that may return them."""
+    """Refuses anything but data or a function that may return them."""
     if not callable(data):
         check_iterable(data)
 
@@ -97,7 +97,7 @@ def part_of(spec: jax.ShapeDtypeStruct, parts: int, axes: Any) -> jax.ShapeDtype
     """The part of an array that one replica gets.
 
     Raises:
-        FeedError: the first dimension cannot be split into so many.
+        FeedError: the first dimension cannot be split into `parts`.
     """
     if parts == 1:
         return spec

@@ -1,4 +1,4 @@
-"""Checksums of batches, computed on the device of what arrived (cpp/runtime/Checksum.hpp)."""
+"""Checksums that the device computes of the batches that arrived (cpp/runtime/Checksum.hpp)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipujax.errors import FeedError
 
 
 def widths(specs: Specs) -> list[int]:
-    """Bytes of the words that each array is read as.
+    """Word size in bytes for reading each array.
 
     Raises:
         FeedError: a dtype of less than a byte, whose bytes differ between host and device.
@@ -29,7 +29,7 @@ def widths(specs: Specs) -> list[int]:
 
 
 def of_arrays(arrays: Sequence[jax.Array]) -> jax.Array:
-    """uint32[arrays, 2]: of each, the sum of its words and that of words times positions from 1."""
+    """uint32[arrays, 2]: each array's sum of words, and sum of words times positions from 1."""
     return jnp.stack([_of(x) for x in arrays])
 
 
@@ -40,7 +40,7 @@ def _of(x: jax.Array) -> jax.Array:
 
 
 def _words(x: jax.Array) -> jax.Array:
-    """Its bits as unsigned integers; of wide elements several, in the order of memory."""
+    """Its bits as unsigned integers; several for each wide element, in memory order."""
     if x.dtype == bool:
         return x.astype(jnp.uint8)
     if jnp.iscomplexobj(x):

@@ -46,9 +46,9 @@ class Infeed:
     r of the n parts of every array's first dimension. In a plain `jit` over several devices pass
     `sharding`.
 
-    When the data end, a program that wants another batch fails, unless its loop has
-    `stop_at_end=True`. What the iterator raises becomes the program's error, once the batches
-    before it are used. One that does not answer makes the program wait, up to `timeout` seconds.
+    When the data end, a program that requests another batch fails, unless its loop has
+    `stop_at_end=True`. An exception of the iterator becomes the program's error, once the batches
+    before it are used. An iterator that hangs makes the program wait, up to `timeout` seconds.
     Ctrl-C ends programs half a second later. After an error the arrays that were passed to the
     program still exist unless they were donated, batches that it fetched are used up, and `restart`
     begins again.
@@ -56,17 +56,17 @@ class Infeed:
     Args:
         data: an iterable of batches (a list, a generator, `tf.data.Dataset`, a `DataLoader` of
             torch or grain, `ipujax.data.Loader`), or a function that returns one.
-        prefetch_depth: batches that may wait in the ring; 1 or more. None: as the option of that
-            name in force, of which 0 is taken as 1.
+        prefetch_depth: number of batches that may wait in the ring, 1 or more. None: the value of
+            the option of that name, with 0 taken as 1.
         axes: names of the mapped axes that split batches; None: all.
-        sharding: a `NamedSharding` whose first entry says over which mesh axes batches are split,
-            for loops outside of `shard_map`.
+        sharding: a `NamedSharding` whose first entry names the mesh axes over which batches are
+            split, for loops outside of `shard_map`.
         timeout: seconds that a program waits for a batch before it fails; None: for ever.
-        position: the first batch: those before it are skipped, by the data's own `skip` if they
-            have it.
-        verify: the device computes a checksum of each array that it fetched, and the program fails
-            at the step where it is not that of the array that was made. None: as the option
-            `verified_transfers` in force.
+        position: number of the first batch; those before it are skipped, by the data's own `skip`
+            if they have it.
+        verify: let the device compute a checksum of each array that it fetched; the program fails
+            at the step where it differs from that of the array that was made. None: the option
+            `verified_transfers`.
     Raises:
         FeedError: no batch, a batch unlike the first, or one that cannot be split.
 
@@ -112,7 +112,7 @@ class Infeed:
         self._ports: dict[Any, jax_compat.Port] = {}
         self._lock = threading.RLock()
 
-    # What users see.
+    # The public interface.
 
     @property
     def spec(self) -> Any:
@@ -122,7 +122,7 @@ class Infeed:
 
     @property
     def data(self) -> Data:
-        """What it is made from."""
+        """The data that it is made from."""
         return self._data
 
     @property
@@ -146,15 +146,15 @@ class Infeed:
         return 0.0 if self._ring is None else self._ring.wait_seconds
 
     def restart(self, data: Data | None = None, *, position: int = 0) -> None:
-        """Begins again: with the same data, or with others of the same shapes and dtypes.
+        """Begins again: with the same data, or with new data of the same shapes and dtypes.
 
-        Programs stay compiled. Call it when none that uses this feed is running; batches that wait
-        in the ring are dropped. An iterator that has ended stays at its end: pass data that can be
-        iterated over again, or a function.
+        Programs stay compiled. Call it when no program that uses this feed is running; batches that
+        wait in the ring are dropped. An iterator that has ended stays at its end: pass data that
+        can be iterated over again, or a function.
 
         Args:
-            data: None: the same.
-            position: the first batch.
+            data: the new data; None: the same.
+            position: number of the first batch.
         """
         with self._lock:
             if data is not None:
@@ -167,7 +167,7 @@ class Infeed:
                 self._produce()
 
     def close(self) -> None:
-        """Ends the thread and drops the batches that wait; programs that want one fail."""
+        """Ends the thread and drops the batches that wait; programs that request one fail."""
         with self._lock:
             if self._ring is not None:
                 self._ring.close(
@@ -197,7 +197,7 @@ class Infeed:
 
         return read
 
-    # What loops use; `Synthetic` has the same.
+    # The interface for loops, which `Synthetic` has, too.
 
     def begin(self) -> Any:
         """The cursor at the beginning of a run."""
@@ -235,7 +235,7 @@ class Infeed:
         return self._checked(here, cursor, batch), found, batch
 
     def _checked(self, here: Replicas, cursor: Any, batch: list[Any]) -> Any:
-        """The cursor, once what arrived has been compared with what was sent."""
+        """The cursor, after comparing the arrays that arrived with those that were sent."""
         if not self._verifies or not batch:
             return cursor
         return jax_compat.call_port(self._port(here, "check"), cursor, checksums.of_arrays(batch))[
@@ -243,7 +243,7 @@ class Infeed:
         ]
 
     def _port(self, here: Replicas, call: str) -> jax_compat.Port:
-        """One for each kind of call and number of replicas, as long as the feed lives."""
+        """The port for each kind of call and number of replicas; it lives as long as the feed."""
         if (here, call) not in self._ports:
             parts = [part_of(spec, here.parts, here.axes) for spec in self._specs]
             if call == "begin":
@@ -262,7 +262,7 @@ class Infeed:
         return self._axes if self._sharding is None else _first_entry(self._sharding)
 
     def _over_devices(self, local: Any, starts: bool = False) -> Any:
-        """The function on each device of the sharding; cursors have an entry for each."""
+        """Runs the function on each device of the sharding; cursors have an entry for each."""
         if self._sharding is None:
             return local
         mesh = self._sharding.mesh
@@ -289,7 +289,7 @@ class Infeed:
                 self._produce()
 
     def _produce(self) -> None:
-        """Makes the first batch here, so that its errors are the caller's, the others behind."""
+        """Makes the first batch here, so that the caller gets its errors; a thread makes others."""
         try:
             self._begin_data()
         except BaseException:
@@ -318,7 +318,7 @@ class Infeed:
         at_exit.close(self, self._ring.close, "infeed")
 
     def _end_at_once(self) -> None:
-        """There is no batch from this position on; the first of all says what they are like."""
+        """There is no batch from this position on; the very first one tells shapes and dtypes."""
         if self._ring is None:
             batch = next(iterate(self._data), _NONE) if self._first else _NONE
             if batch is _NONE:
@@ -344,7 +344,7 @@ class Infeed:
 
 
 def _produce(ring: Any, iterator: Iterator[Any], number: int, specs: Any, first: Any) -> None:
-    """The thread's work: it holds the ring and the data, not the feed."""
+    """The thread's work; it refers to the ring and the data, not to the feed."""
     try:
         while ring.wait_for_room():
             try:

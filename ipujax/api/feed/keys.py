@@ -15,11 +15,11 @@ from ipujax.errors import FeedError
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["words"], meta_fields=["impl"])
 @dataclass(frozen=True)
 class Words:
-    """What stands for an array of keys. A pytree.
+    """Stands for an array of keys. A pytree.
 
     Attributes:
         words: uint32 [..., words of one key], for keys [...].
-        impl: of the keys, as `jax.random.key_impl` names it.
+        impl: implementation of the keys, as `jax.random.key_impl` names it.
     """
 
     words: Any
@@ -62,7 +62,7 @@ def check_split(tree: Any, parts: int) -> None:
 
 
 def check_none(where: str, what: str, tree: Any) -> None:
-    """Refuses keys where only numbers will do."""
+    """Refuses keys where only numbers are possible."""
     found = next((x for x in jax.tree.leaves(tree, is_leaf=_is_words) if _is_any(x)), None)
     if found is not None:
         dtype = found.dtype if is_keys(found) else f"keys of {found.impl}"

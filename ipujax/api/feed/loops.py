@@ -1,4 +1,4 @@
-"""`repeat` and `while_loop`: many steps in one call of the device."""
+"""`repeat` and `while_loop`: many steps in one device call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipujax.errors import FeedError
 
 
 class Source(Protocol):
-    """What gives a loop its batches: `ipujax.Infeed`, `ipujax.data.Synthetic`."""
+    """Gives a loop its batches: `ipujax.Infeed`, `ipujax.data.Synthetic`."""
 
     def begin(self) -> Any: ...
     def fetch(self, cursor: Any) -> tuple[Any, Any]: ...
@@ -25,16 +25,16 @@ class Source(Protocol):
 class _State(NamedTuple):
     """What a loop carries."""
 
-    step: Any  #: int32[]: steps that are done
+    step: Any  #: int32[]: steps done
     goes_on: Any  #: bool[]: whether the data have not ended
     carry: Any  #: the user's
-    source: Any  #: cursors, () without a feed
+    source: Any  #: cursor, () without an infeed
     sink: Any
-    held: Any  #: by the outfeed
+    held: Any  #: what the outfeed holds
 
 
 class _Result(NamedTuple):
-    """Of the user's body."""
+    """Result of the user's body."""
 
     carry: Any
     out: Any
@@ -49,21 +49,22 @@ def repeat(
     outfeed: Outfeed | None = None,
     stop_at_end: bool = False,
 ) -> Any:
-    """Runs a step n times on the device, in one call of it.
+    """Runs a step n times in one device call.
 
     Args:
         n: the number of steps; an int, or an int32 array.
         body: `body(carry)`, or `body(carry, batch)` with an infeed. Returns the next carry; with an
-            outfeed, a pair of it and a pytree of arrays for the outfeed. A step is traced once.
+            outfeed, a pair of the carry and a pytree of arrays for the outfeed. A step is traced
+            once.
         init: the first carry: a pytree of arrays whose shapes and dtypes the body keeps.
         infeed: gives each step a batch.
         outfeed: takes each step's result.
-        stop_at_end: end the loop where the infeed's data end, instead of failing.
+        stop_at_end: end the loop when the infeed's data end, instead of failing.
     Returns:
         the last carry; with `stop_at_end`, a pair of it and the number of steps (int32).
     Raises:
-        FeedError: the body returns something else, or `stop_at_end` has no infeed.
-        JaxRuntimeError: where the program runs: the data ended, could not be read or came too late.
+        FeedError: the body returns something else, or there is no infeed for `stop_at_end`.
+        JaxRuntimeError: when the program runs: the data ended, could not be read or came too late.
 
     Source: `ipu.loops.repeat` of Graphcore's TensorFlow; `deviceIterations` of PopTorch.
 
@@ -90,12 +91,12 @@ def while_loop(
     stop_at_end: bool = False,
     maximum_steps: int | None = None,
 ) -> Any:
-    """Runs a step on the device while a condition on the carry holds, in one call of the device.
+    """Runs a step while a condition on the carry holds, in one device call.
 
     Args:
-        cond: a function of the carry that returns a bool array of no dimension.
+        cond: a function of the carry that returns a bool scalar.
         body, init, infeed, outfeed, stop_at_end: as in `ipujax.repeat`.
-        maximum_steps: ends the loop after so many steps; None: no limit.
+        maximum_steps: ends the loop after this many steps; None: no limit.
     Returns:
         as `ipujax.repeat`.
     Raises:
@@ -122,7 +123,7 @@ def while_loop(
 
 
 class _Loop:
-    """One loop: how a step of the user's becomes one of the whole state."""
+    """One loop: turns a step of the user's into a step of the whole state."""
 
     def __init__(
         self,

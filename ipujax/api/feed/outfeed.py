@@ -23,33 +23,33 @@ LAST: Final = "last"
 SUM: Final = "sum"
 FINAL: Final = "final"
 MODES = (ALL, LAST, SUM, FINAL)
-#: How often `items` looks whether the program has ended, in seconds.
+#: Seconds between checks of `items` whether the program has ended.
 _GLANCE = 0.01
 
 
 class Outfeed:
-    """What becomes of the results of a loop's steps, which its body returns beside the state.
+    """Collects the results of a loop's steps, which its body returns besides the state.
 
     Args:
         mode: "all": each step's result goes to the host at once, and is kept there until it is
-            taken. "last": the same, but the host keeps only the newest. "sum": results are added up
-            on the device, and the sum goes to the host at the end. "final": the last step's result
-            goes to the host at the end.
-        every: of "all" and "last": only the result of every so many steps.
-        max_bytes: of results that wait on the host to be taken; None: no bound. Where another does
-            not fit, the program waits until some are taken. One always fits.
-        timeout: seconds that a program waits for that before it fails; None: for ever.
+            taken. "last": the same, but the host keeps only the newest one. "sum": results are
+            added up on the device, and the sum goes to the host at the end. "final": the last
+            step's result goes to the host at the end.
+        every: for "all" and "last": take the result of only every `every`-th step.
+        max_bytes: limit for results that wait on the host to be taken; None: no limit. If the next
+            one does not fit, the program waits until some are taken. One always fits.
+        timeout: seconds that a program waits for this before it fails; None: for ever.
 
-    A reader that is slower than the program makes it wait: take results by `items` while it runs.
-    Results that are taken after the program must fit into `max_bytes`. What was handed out before
-    an error stays there.
+    A reader that is slower than the program makes it wait: take results with `items` while it runs.
+    Results that are taken only after the program must fit into `max_bytes`. Results that were
+    handed out before an error are kept.
 
     Results of the replicas of `jax.shard_map` and `ipujax.pmap` are stacked: they get a new
     dimension, after that of the steps.
 
     Raises:
         FeedError: an unknown mode, a bound that is not positive, or nothing to take.
-        JaxRuntimeError: where the program runs: nobody took its results in time.
+        JaxRuntimeError: when the program runs: its results were not taken in time.
 
     Source: `IPUOutfeedQueue` of Graphcore's TensorFlow; `OutputMode` of PopTorch.
 
@@ -90,18 +90,18 @@ class Outfeed:
         self._specs: tuple[jax.ShapeDtypeStruct, ...] = ()
         self._replicas = Replicas()
 
-    # What users see.
+    # The public interface.
 
     def dequeue(self) -> Any:
-        """Takes what programs have handed out, without waiting for them.
+        """Takes the results that programs have handed out, without waiting for them.
 
         Block on a result of the program first (`jax.block_until_ready`) to get everything.
 
         Returns:
-            a pytree of NumPy arrays like the results (of JAX arrays for typed PRNG keys); of mode
+            a pytree of NumPy arrays like the results (of JAX arrays for typed PRNG keys); in mode
             "all" with a first dimension of steps, which may be 0.
         Raises:
-            FeedError: there is none, in modes that keep one.
+            FeedError: there is no result, in modes other than "all".
         """
         items = self._take()
         if self.mode == ALL:
@@ -117,7 +117,7 @@ class Outfeed:
         """Each step's result as it comes, until the program that makes `result` has ended.
 
         Args:
-            result: any results of the program. Its error is raised at the end.
+            result: any result of the program. The program's error is raised at the end.
         """
         leaves = jax.tree.leaves(result)
         while True:
@@ -130,7 +130,7 @@ class Outfeed:
         yield from map(self._tree_of, self._take())
 
     def clear(self) -> None:
-        """Drops what is there."""
+        """Drops all results."""
         self._queue.clear()
 
     @property
@@ -138,7 +138,7 @@ class Outfeed:
         """Time in which programs waited for results to be taken."""
         return self._queue.wait_seconds
 
-    # What loops use.
+    # The interface for loops.
 
     def begin(self) -> jax.Array:
         """The cursor at the beginning of a run."""

@@ -1,7 +1,7 @@
 """The ports of feeds: what a program calls to fetch a batch or to hand one out.
 
-Calls of one feed are chained by a cursor, which each takes and returns: so they keep their order
-with no other state. The cursor is the replica's number.
+A cursor that each call takes and returns chains the calls of one feed, so that they keep their
+order without other state. The cursor is the replica's number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Replicas:
     """The replicas that run the code being traced, and how a batch is split over them."""
 
     count: int = 1
-    copies: int = 1  #: replicas in a row that get the same part
+    copies: int = 1  #: number of consecutive replicas that get the same part
     axes: tuple[Any, ...] = ()  #: mapped mesh axes; those that split the batch come first
 
     @property
@@ -41,7 +41,7 @@ class Replicas:
 
 
 def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
-    """Of the `shard_map` or `ipujax.pmap` around the call; one outside of these.
+    """The replicas of the `shard_map` or `ipujax.pmap` around the call; one outside these.
 
     Args:
         split_over: the axes that split batches; None: all.
@@ -57,9 +57,9 @@ def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
 
 
 def make(owner: Any, id_: str, specs: Specs = (), has_flag: bool = False) -> jax_compat.Port:
-    """The port of that id: its results are the cursor, a flag if it has one, and arrays.
+    """The port with this id: its results are the cursor, a flag if it has one, and arrays.
 
-    Programs keep it and its owner, a feed. The id is taken back when nothing uses the port.
+    Programs keep it and its owner, a feed, alive. The id is removed when nothing uses the port.
     """
     flag = [((), np.dtype(bool))] if has_flag else []
     results = (_CURSOR, *flag, *((tuple(s.shape), np.dtype(s.dtype)) for s in specs))
@@ -83,12 +83,12 @@ def call(id_: str, arrays: Sequence[np.ndarray], results: Sequence[Any]) -> list
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
-    """A view of its bytes: the buffer protocol has no bfloat16."""
+    """A view of the array's bytes: the buffer protocol has no bfloat16."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def native() -> Any:
-    """The extension's half. Imported where it is used: ipujax can be imported without it."""
+    """The extension's part. Imported where it is used, as ipujax can be imported without it."""
     from ipujax._poplar import _poplar
 
     return _poplar.feeds

@@ -7,9 +7,9 @@ and the accumulators are added after the loop:
 Before: for k: g = g + (g0[k] + g1[k])       After: for k: a = a + g0[k]; b = b + g1[k]
                                                     g = a + b
 Terms of one IPU are added as before, so that their sum has the same bits. But two stages make their
-terms of a micro-batch in different slots of time, and the first term waits for the other in a FIFO,
-several times over. Where that is large, each stage adds its own, and the compiler makes one
-accumulator of those on an IPU (compiler/sums.py).
+terms of a micro-batch in different time slots, and several first terms wait for the others in a
+FIFO. If these are large, each stage adds its own, and the compiler joins the accumulators on an IPU
+(compiler/sums.py).
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from jax.extend.core import ClosedJaxpr
 from ipujax import jax_compat
 from ipujax.api.pipeline.stages import STAGE_CALL, StageLabel
 
-#: Terms of so many bytes do not wait for others: some 3 KB on each tile of an IPU.
+#: Terms of at least this many bytes do not wait for others: about 3 KB on each tile of an IPU.
 LARGE_BYTES = 4 << 20
 
 
 def divide_by_place(
     jaxpr: ClosedJaxpr, is_accumulated: Sequence[bool], *, overlaps: bool
 ) -> tuple[ClosedJaxpr, list[int]]:
-    """Returns each sum of terms from several places as one sum for each of them.
+    """Splits each sum of terms from several places into one sum for each place.
 
     A place is an IPU, or a stage for results of at least `LARGE_BYTES` whose terms would wait.
 
     Args:
         jaxpr: the function of a micro-batch.
-        is_accumulated: which of its results may be divided.
-        overlaps: whether stages on several IPUs are to run at one time.
+        is_accumulated: which of its results may be split.
+        overlaps: whether stages on several IPUs run at the same time.
     Returns:
-        The function, and how many results it has for each of those before.
+        The function, and its number of results for each earlier result.
     """
     opened = jax_compat.inlined(jaxpr, lambda eqn: bool(stages_inside(eqn)))
     makers = {variable: eqn for eqn in opened.eqns for variable in eqn.outvars}
@@ -70,7 +70,7 @@ def divide_by_place(
 
 
 def _by_place(result: Any, makers: Mapping[Any, Any], least: float) -> list[list[Any]]:
-    """The terms of a sum by the place that makes them; those of no place with the first.
+    """The terms of a sum by the place that makes them; terms without a place join the first.
 
     From `least` bytes on, each stage is a place.
     """
@@ -88,7 +88,7 @@ def _by_place(result: Any, makers: Mapping[Any, Any], least: float) -> list[list
 
 
 def _terms(atom: Any, makers: Mapping[Any, Any]) -> Iterator[Any]:
-    """What autodiff added up."""
+    """The terms that autodiff added up."""
     maker = None if jax_compat.is_literal(atom) else makers.get(atom)
     if maker is not None and maker.primitive.name == "add_any":
         for operand in maker.invars:
@@ -115,7 +115,7 @@ def _stages_of(atom: Any, makers: Mapping[Any, Any]) -> set[StageLabel]:
 
 
 def stages_inside(eqn: Any) -> set[StageLabel]:
-    """Those with an IPU that the equation calls, itself or deeper."""
+    """The stages with an IPU that the equation calls, directly or deeper."""
     if eqn.primitive.name == STAGE_CALL:
         label = eqn.params["label"]
         return set() if label.ipu is None else {label}

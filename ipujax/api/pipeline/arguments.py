@@ -27,10 +27,10 @@ class Arguments:
     """The leaves of the arguments of one call: shared ones first, then carried, then batched.
 
     Args:
-        keeps_shards: shared operands that are an `ipu.WeightShard` stay parts, as `partitions`
-            says; otherwise they are gathered here.
-        reduces_once: all operands vary over the same replicas, so that derivatives of the loop are
-            summed over the replicas after it; otherwise those that are carried alone do.
+        keeps_shards: shared operands that are an `ipu.WeightShard` stay parts, described by
+            `partitions`; otherwise they are gathered here.
+        reduces_once: make all operands vary over the same replicas, so that derivatives of the loop
+            are summed over the replicas after it; otherwise only the carried ones.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Arguments:
 
     @property
     def shared(self) -> list[Any]:
-        """The shared leaves as they were given."""
+        """The shared leaves, as they were given."""
         found = self.operands[: self.num_shared]
         for i, partition in enumerate(self.partitions):
             if partition is not None:
@@ -114,9 +114,9 @@ def _check_partitions(of_others: Sequence[Partition | None]) -> None:
 
 
 def _varying_alike(operands: list[Any]) -> list[Any]:
-    """With `shard_map(check_vma=True)`: what is equal on all replicas, as if it might differ.
+    """With `shard_map(check_vma=True)`, marks operands that are equal on all replicas as varying.
 
-    Its gradient is then summed over the replicas once after the loop, not in each micro-batch.
+    Their gradients are then summed over the replicas once after the loop, not in each micro-batch.
     """
     axes = {axis for operand in operands for axis in jax_compat.varying_axes(operand)}
     return [

@@ -1,4 +1,4 @@
-"""Blocks that begin at layers of a function, which stays as it is."""
+"""Begins blocks at layers of a function without changing its code."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _WHERE = "ipu.begin_blocks"
-#: An error lists so many layers at most.
+#: Maximum number of layers that an error lists.
 _SHOWN = 20
 
 
 def begin_blocks(fun: Callable[P, R], layers: Mapping[str, int | None]) -> Callable[P, R]:
-    """The function with a block from each of these layers to the next one.
+    """Wraps a function so that a block begins at each of these layers and ends at the next one.
 
     A model's own code stays as it is: its layers are found by the names that reports have for them,
-    named scopes and paths of modules. A block begins wherever a layer is entered, and holds all
-    that follows until the next begins; what comes before the first is in none. Of a layer inside of
-    another that is entered with it, the inner one begins. A loop, a branch or a checkpoint belongs
-    to the block that begins in it. Blocks of `ipu.block` in the function keep their operations.
+    named scopes and paths of modules. A block begins wherever a layer is entered, and holds
+    everything until the next one begins; what comes before the first is in no block. If a layer and
+    one inside it are entered together, the inner one begins. A loop, a branch or a checkpoint
+    belongs to the block that begins in it. Blocks of `ipu.block` in the function keep their
+    operations.
 
     Args:
         fun: pure function of arrays and pytrees.
-        layers: by layer, such as "Model/encoder", the number of the IPU in the JAX device, from 0,
-            or None. `*` stands for any text and `?` for any character. A block has the name that
-            is given here.
+        layers: for each layer, such as "Model/encoder", the number of the IPU in the JAX device,
+            from 0, or None. `*` stands for any text and `?` for any character. The name given here
+            is that of the block.
     Returns:
         A function of the same arguments and results, for `jit`, `grad`, `vmap` and strategies.
     Raises:
-        PlacementError: the function has no such layer, two blocks begin in one loop, or
-            `layers` is no such mapping.
+        PlacementError: the function has no such layer, two blocks begin in one loop, or `layers` is
+            not such a mapping.
 
     Example:
         >>> def model(x):
@@ -56,7 +57,7 @@ def begin_blocks(fun: Callable[P, R], layers: Mapping[str, int | None]) -> Calla
             'Pass a dict such as {"Model/encoder": 0, "Model/decoder": 1}.'
         )
     for name, number in layers.items():
-        block(name, number)  # refuses wrong ones at the call
+        block(name, number)  # refuses wrong values at the call
 
     @functools.wraps(fun)
     def in_blocks(*args: Any, **kwargs: Any) -> Any:
@@ -82,16 +83,16 @@ class _Walk:
 
     def __init__(self, names: list[str]):
         self._names = names
-        self._inside: dict[str, int] = {}  #: the layers entered and not left, with their depths
+        self._inside: dict[str, int] = {}  #: layers entered and not left, with their depths
         self._seen: dict[str, None] = {}
         self._entered: set[str] = set()
 
     def divides(self, call: Any) -> bool:
-        """Whether a call has operations in different ones of the layers."""
+        """Whether a call has operations in several of the layers."""
         return len({frozenset(self._around(layer)) for layer, _ in _layers_in(call)}) > 1
 
     def begun(self, eqn: Any) -> str | None:
-        """The layer whose block begins at the equation."""
+        """The layer whose block begins at the equation, if any."""
         begun: dict[str, str] = {}
         for layer, line in _layers_in(eqn):
             self._seen.setdefault(layer)

@@ -18,7 +18,7 @@ Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 
 
 class Scope(AbstractContextManager[None], Protocol):
-    """A context manager that decorates functions, too."""
+    """A context manager that is also a decorator."""
 
     def __call__(self, fun: Wrapped, /) -> Wrapped: ...
 
@@ -28,15 +28,16 @@ def block(name: str, ipu: int | None = None) -> Scope:
 
     A `with` block names the operations traced inside; as a decorator it names those of a function.
     An inner block overrides an outer one. Without a strategy, a block with an IPU places its
-    operations and their derivatives there, as `ipu.shard` does, and one without changes nothing.
+    operations and their derivatives there, as `ipu.shard` does, and a block without one changes
+    nothing.
 
     Args:
         name: several parts may have one name.
-        ipu: number of the IPU in the JAX device, from 0, unless a strategy says another one.
+        ipu: number of the IPU in the JAX device, from 0; a strategy can override it.
     Returns:
-        A context manager that is a decorator, too.
+        A context manager that is also a decorator.
     Raises:
-        PlacementError: the name is empty or no string, or `ipu` is no IPU's number.
+        PlacementError: the name is empty or not a string, or `ipu` is not the number of an IPU.
 
     Example:
         >>> @ipu.block("head")
@@ -73,7 +74,7 @@ class Block:
 
     name: str
     ipu: int | None
-    line: str  #: of its first operation, as "train.py:31"; empty where unknown
+    line: str  #: of its first operation, as "train.py:31"; empty if unknown
 
     def __str__(self) -> str:
         return f"{self.name!r} (at {self.line})" if self.line else repr(self.name)
@@ -84,14 +85,14 @@ class Assigned:
     """The stage that a strategy assigns blocks to."""
 
     make: Callable[[Callable[..., Any]], StagedFunction[..., Any]]
-    place: int | None  #: of the stage or phase in time; None: whenever it is called
+    place: int | None  #: position of the stage or phase in time; None: whenever it is called
     phase: LeavingPhase | None = None  #: if values leave the tiles between phases
 
     def stage_of(self, fun: Callable[..., Any]) -> StagedFunction[..., Any]:
         return self.make(fun).assigned(self.place, self.phase)
 
 
-#: From the blocks of a function, in order, to the stage of each, by name.
+#: Maps the blocks of a function, in order, to the stage of each, by name.
 Assign = Callable[[Sequence[Block]], Mapping[str, Assigned]]
 
 
@@ -100,12 +101,12 @@ def call_in_stages(
 ) -> Any:
     """Calls `fun` with the operations of its blocks inside calls of stages.
 
-    Operations in a row that belong to one stage are one call. Those outside of all blocks stay
-    where they are, unless they stand between operations of one stage.
+    Consecutive operations of one stage are one call. Operations outside all blocks stay where they
+    are, unless they are between operations of one stage.
 
     Raises:
-        PlacementError: blocks of several stages are inside of a loop, a branch or a checkpoint.
-        PipelineError: a stage needs what a later one makes.
+        PlacementError: blocks of several stages are inside one loop, branch or checkpoint.
+        PipelineError: a stage needs a result of a later one.
     """
     traced = TracedCall(fun, args, kwargs, lambda eqn: len(set(_attributes(eqn))) > 1)
     values = traced.values
@@ -120,11 +121,11 @@ def call_in_stages(
 
 
 class TracedCall:
-    """A function's equations, to be run one by one on its arguments.
+    """A function's equations, for running them one by one on its arguments.
 
     Args:
-        fun, args, kwargs: the function, and what it is called with.
-        is_open: of which called functions the equations stand in the caller.
+        fun, args, kwargs: the function and its arguments.
+        is_open: which called functions are inlined into the caller.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class TracedCall:
         traced, captured = jax_compat.trace_call(flat, leaves)
         self.jaxpr = jax_compat.inlined(traced, is_open)
         jaxpr = self.jaxpr.jaxpr
-        #: By variable; whoever runs equations adds those of their results.
+        #: Values by variable; whoever runs equations adds those of their results.
         self.values = dict(zip(jaxpr.invars, [*captured, *leaves], strict=True))
         self.values.update(zip(jaxpr.constvars, self.jaxpr.consts, strict=True))
 
@@ -153,12 +154,12 @@ class TracedCall:
 
 @dataclass
 class _Part:
-    """Equations in a row that one stage calls, or that belong to none."""
+    """Consecutive equations that one stage calls, or that belong to no stage."""
 
     assigned: Assigned | None
     eqns: list[Any]
-    inputs: list[Any] = field(default_factory=list)  #: variables of others
-    outputs: list[Any] = field(default_factory=list)  #: variables that others read
+    inputs: list[Any] = field(default_factory=list)  #: variables of other parts
+    outputs: list[Any] = field(default_factory=list)  #: variables that other parts read
 
     def call(self, *given: Any) -> list[Any]:
         values = dict(zip(self.inputs, given, strict=True))
@@ -205,9 +206,9 @@ class _Cut:
         return next(iter(found), None)
 
     def _connect(self, results: Sequence[Any]) -> None:
-        """Finds the parts' inputs and outputs, and that no stage needs what a later one makes."""
+        """Finds the parts' inputs and outputs, and that no stage needs a result of a later one."""
         makers = {v: part for part in self.parts for eqn in part.eqns for v in eqn.outvars}
-        latest: dict[int, _Part] = {}  #: by id of a part: the one of those it needs that is last
+        latest: dict[int, _Part] = {}  #: by id of a part: the last of the parts that it needs
         for part in self.parts:
             reads = dict.fromkeys(
                 atom
@@ -247,9 +248,9 @@ def _place(part: _Part) -> int:
 
 
 def _attributes(eqn: Any, around: str | None = None) -> Iterator[str | None]:
-    """What the equations of this one say of their block: many times over, None for no block.
+    """The block attributes of the equations inside this one, with repetitions; None for no block.
 
-    The blocks inside of a strategy's stage are of no other strategy.
+    Blocks inside a strategy's stage belong to no other strategy.
     """
     own = jax_compat.metadata_of(eqn).get(BLOCK, around)
     if eqn.primitive.name == STAGE_CALL and eqn.params["label"].is_assigned:

@@ -2,7 +2,7 @@
 
 Before: x = F0(w, k); g = g + B1(w, x)      After: a part with F0, which makes x,
                                                    a part with B1 and the sum, which reads x
-Equations on shared values alone belong to no part: each part that needs them has them by itself.
+Equations on shared values alone belong to no part: each part that needs them has its own copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipujax.api.pipeline.accumulators import stages_inside
 from ipujax.api.pipeline.loops import Loop
 from ipujax.api.pipeline.stages import BACKWARD, STAGE_CALL, StageLabel
 
-#: What is not done again where it is used.
+#: Primitives that are not computed again where their results are used.
 _PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
 
 
@@ -28,8 +28,8 @@ _PRODUCTS = frozenset({"dot_general", "conv_general_dilated"})
 class Part:
     """Stages that run one micro-batch after the other.
 
-    `reads` and `makes` are variables of a micro-batch that earlier parts, or the batch, give it and
-    that later parts read.
+    `reads` are variables of a micro-batch from earlier parts or the batch, `makes` those that later
+    parts read.
     """
 
     eqns: list[Any] = field(default_factory=list)
@@ -53,16 +53,16 @@ class Division:
         self.parts = self._parts()
 
     def ends(self, part: Part) -> list[Any]:
-        """What the part hands to the next micro-batch, or returns."""
+        """The values that the part hands to the next micro-batch, or returns."""
         after = [self.next_carried[i] for i in part.carried]
         return after + [self.results[i] for i in part.results]
 
     def is_independent(self, atom: Any) -> bool:
-        """Whether it is made outside of stages, of shared values alone."""
+        """Whether it is made outside stages, from shared values alone."""
         return self._maker(atom) in self._independent
 
     def independent(self, wanted: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The equations that make these variables of shared values, and those values."""
+        """The equations that make these variables from shared values, and those values."""
         eqns: set[int] = set()
         shared, pending = dict[Any, None](), list(wanted)
         while pending:
@@ -76,7 +76,7 @@ class Division:
         return [self.jaxpr.eqns[i] for i in sorted(eqns)], list(shared)
 
     def _parts(self) -> list[Part]:
-        """Each value is made in the part of its reader or in an earlier one."""
+        """The parts; each value is made in the part of its reader or in an earlier one."""
         places = self.places
         first = min(places.values(), default=0)
         parts = {place: Part() for place in sorted({first, *places.values()})}
@@ -98,7 +98,7 @@ class Division:
         return list(parts.values())
 
     def _places(self) -> dict[int, int]:
-        """The place of each equation: its stage's, if later that of what it needs."""
+        """The place of each equation: that of its stage, or of its operands if that is later."""
         eqns = self.jaxpr.eqns
         labels = [stages_inside(eqn) for eqn in eqns]
         num_stages = 1 + max((label.index or 0 for own in labels for label in own), default=0)
@@ -108,21 +108,22 @@ class Division:
             known += [found[maker] for maker in self._makers(eqn) if maker in found]
             if known and i not in self._independent:
                 found[i] = max(known)
-        for i in reversed(range(len(eqns))):  # what needs no stage: where it is used
+        for i in reversed(range(len(eqns))):  # equations that need no stage: where they are used
             if i not in found and i not in self._independent:
                 users = [found[user] for var in eqns[i].outvars for user in self._readers(var)]
                 found[i] = min(users, default=0)
         return found
 
     def _joined(self, places: dict[int, int]) -> dict[int, int]:
-        """One place for what must not be in loops of its own."""
+        """Gives one place to equations that must share a loop."""
         spans = [[places[i] for i, eqn in enumerate(self.jaxpr.eqns) if jax_compat.is_ordered(eqn)]]
         for before, after in zip(self.carried, self.next_carried, strict=True):
             if before is after:
                 continue
             maker = self._maker(after)
             span = [places[i] for i in (*self._readers(before), maker) if i in places]
-            # What no equation makes may be another state: then the order of all of them counts.
+            # A value that no equation makes may be another state: then the order of all equations
+            # matters.
             spans.append(list(places.values()) if maker is None else span)
         joined: list[tuple[int, int]] = []
         for low, high in sorted((min(span), max(span)) for span in spans if span):
@@ -136,7 +137,7 @@ class Division:
         return {i: join(place) for i, place in places.items()}
 
     def _connect(self, parts: list[Part]) -> None:
-        """Finds what goes from part to part."""
+        """Finds the values that go from part to part."""
         made_in: dict[Any, Part] = {}
         for part in parts:
             own = {var for eqn in part.eqns for var in eqn.outvars}
@@ -188,10 +189,10 @@ class Division:
 
 
 def _separated(jaxpr: ClosedJaxpr, loop: Loop) -> ClosedJaxpr:
-    """The same, with what stages make of shared values alone in equations outside of them.
+    """The same function, with results that stages make from shared values alone moved outside them.
 
-    A backward pass may need a transposed weight. It is the same for all micro-batches, and is made
-    again where it is used instead of being stacked.
+    A backward pass may need a transposed weight. It is the same for all micro-batches, so it is
+    recomputed where it is used instead of being stacked.
     """
     inner = jaxpr.jaxpr
 
@@ -212,7 +213,7 @@ def _separated(jaxpr: ClosedJaxpr, loop: Loop) -> ClosedJaxpr:
 
 
 def _evaluate_apart(eqn: Any, apart: list[bool], values: dict[Any, Any]) -> None:
-    """Runs a stage that does not make some of its results, and makes them outside of it."""
+    """Runs a stage without some of its results, and computes those outside it."""
     operands = [jax_compat.value_of(atom, values) for atom in eqn.invars]
     called, label = eqn.params["jaxpr"], eqn.params["label"]
     small, used = jax_compat.without_dead(called, apart, [False] * len(operands))
@@ -225,7 +226,7 @@ def _evaluate_apart(eqn: Any, apart: list[bool], values: dict[Any, Any]) -> None
 
 
 def _follows(eqn: Any, known: set[Any]) -> list[bool]:
-    """Which results follow from the known variables alone, without matrix products."""
+    """Which results depend on the known variables alone, without matrix products."""
     if eqn.effects:
         return [False] * len(eqn.outvars)
     is_known = [jax_compat.is_literal(atom) or atom in known for atom in eqn.invars]

@@ -1,4 +1,4 @@
-"""The loop over micro-batches of a pipeline, in JAX's own operations."""
+"""The loop over micro-batches of a pipeline, in JAX operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipujax.api.replicate.weight_shards import Partition
 
 #: The schedule in which one stage runs at a time.
 SEQUENTIAL: Final = "sequential"
-#: What becomes of a result that each micro-batch gives.
+#: What becomes of a result of each micro-batch.
 ALL: Final = "all"
 LAST: Final = "last"
 SUM: Final = "sum"
@@ -56,7 +56,8 @@ class Loop:
     accumulate_dtype: Any  #: None, a dtype, or a function of a parameter's ShapeDtypeStruct
     offload: offload.Offload
     serial: int = 1  #: micro-batches that a stage runs before the next stage begins
-    #: Of shared operands that are parts; () if there are none. The function has the whole weights.
+    #: Partitions of shared operands that are parts; () if there are none. The function gets whole
+    #: weights.
     partitions: tuple[Partition | None, ...] = ()
 
     @property
@@ -84,11 +85,11 @@ class Loop:
         return self
 
     def split(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Shared, carried and batched ones."""
+        """The shared, carried and batched operands."""
         first, second = self.num_shared, self.num_unbatched
         return list(operands[:first]), list(operands[first:second]), list(operands[second:])
 
-    # Shared values, which may lie elsewhere between two uses.
+    # Shared values, which may be elsewhere between two uses.
 
     @property
     def fetches(self) -> bool:
@@ -105,14 +106,14 @@ class Loop:
         partition = self.partitions[index] if index < len(self.partitions) else None
         return operand if partition is None else partition.gathered(operand)
 
-    # What is held from micro-batch to micro-batch for an output that is not stacked.
+    # Values held from micro-batch to micro-batch for an output that is not stacked.
 
     def initial(self, output: Output, aval: Any) -> Any:
         zeros = jax_compat.zeros_of(aval, output.dtype_for(aval))
         return self.offload.store(zeros) if self.offload.accumulators else zeros
 
     def updated(self, output: Output, index: Any, held: Any, new: Any) -> Any:
-        """The next one; `index` is the micro-batch's that gave `new`."""
+        """The next held value; `index` is that of the micro-batch that gave `new`."""
         made = _update(output, index, self.micro_batches, self.final(held), new)
         return self.offload.store(made) if self.offload.accumulators else made
 
@@ -140,7 +141,7 @@ def accumulator_dtype(choice: Any, of: Any) -> Any:
 
 
 def run(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
-    """One micro-batch after the other. Returns what is carried, then the outputs."""
+    """Runs one micro-batch after the other. Returns the carried values, then the outputs."""
     fun = jaxpr_as_fun(jaxpr)
     shared, carried, batched = loop.split(operands)
     shared = [loop.put_away(x) for x in shared]

@@ -14,19 +14,19 @@ from ipujax.errors import PipelineError
 def divide_batch(batch: Any, micro_batches: int) -> Any:
     """Divides a batch into micro-batches, as `ipu.pipeline` and `ipu.accumulate` take them.
 
-    Of n micro-batches the first has the samples 0, n, 2n ..., the second 1, n + 1 and so on. So of
-    samples that are sharded over devices, each device divides its own and none moves, which
-    `x.reshape(n, -1, *x.shape[1:])` would make them do. Sums and means over the batch are those of
-    any other division. Results y of single samples, stacked by micro-batch, are in the order of the
-    batch again as `y.swapaxes(0, 1).reshape(-1, *y.shape[2:])`.
+    Of n micro-batches the first has the samples 0, n, 2n ..., the second 1, n + 1 and so on. So if
+    samples are sharded over devices, each device divides its own and none moves, unlike with
+    `x.reshape(n, -1, *x.shape[1:])`. Sums and means over the batch are the same as for any other
+    division. For results y of single samples, stacked by micro-batch, `y.swapaxes(0, 1).reshape(-1,
+    *y.shape[2:])` restores the order of the batch.
 
     Args:
         batch: pytree of arrays [samples, ...].
-        micro_batches: their number, a divisor of the number of samples.
+        micro_batches: number of micro-batches, a divisor of the number of samples.
     Returns:
         A pytree of arrays [micro_batches, samples / micro_batches, ...].
     Raises:
-        PipelineError: the number divides the first dimension of some array with a remainder.
+        PipelineError: the number does not divide the first dimension of some array.
 
     Example:
         >>> print(ipu.divide_batch(jnp.arange(6), 2))

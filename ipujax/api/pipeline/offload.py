@@ -1,4 +1,4 @@
-"""What a pipeline keeps in the host's memory ("streaming memory") rather than on the tiles."""
+"""Values that a pipeline keeps in the host's memory ("streaming memory"), not on the tiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipujax.errors import PipelineError
 
 @dataclass(frozen=True)
 class Offload:
-    """What lies in the host's memory while a pipeline runs, if it is large enough."""
+    """What a pipeline keeps in the host's memory while it runs, if it is large enough."""
 
     activations: bool  #: what forward passes keep for backward passes
     accumulators: bool  #: sums over the micro-batches, between two micro-batches
@@ -24,7 +24,7 @@ class Offload:
     minimum_bytes: int
 
     def attribute(self) -> int | None:
-        """The fewest bytes of a value that waits in the host's memory; None: none does."""
+        """The smallest activation to offload, in bytes; None if none is offloaded."""
         return self.minimum_bytes if self.activations else None
 
     def store(self, x: Any) -> Any:
@@ -40,7 +40,7 @@ class Offload:
 
 
 def check_minimum(where: str, minimum_bytes: object) -> int:
-    """`minimum_remote_tensor_size` as users gave it."""
+    """Checks a user's `minimum_remote_tensor_size`."""
     number = whole_number(minimum_bytes)
     if number is None or number < 1:
         raise PipelineError(
@@ -50,8 +50,8 @@ def check_minimum(where: str, minimum_bytes: object) -> int:
     return number
 
 
-#: The array itself, in another memory of an IPU. Its type does not tell: where it is left out, as
-#: on other platforms, nothing changes.
+#: The array itself, in another memory of an IPU. Its type does not show the memory: leaving it out,
+#: as on other platforms, changes nothing.
 to_memory_p = Primitive("ipu_to_memory")
 to_memory_p.def_impl(lambda x, kind: x)
 to_memory_p.def_abstract_eval(lambda aval, kind: aval)

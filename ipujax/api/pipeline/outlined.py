@@ -14,7 +14,7 @@ from ipujax.errors import PlacementError
 
 @dataclass(frozen=True)
 class OutlinedLabel:
-    """What the compiler learns of one call of an outlined function."""
+    """Tells the compiler about one call of an outlined function."""
 
     name: str
 
@@ -30,19 +30,18 @@ R = TypeVar("R")
 
 
 def outlined(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """A pure function that is compiled once for all of its calls in a program.
+    """Makes a pure function that is compiled once for all its calls in a program.
 
     Calls with equal shapes and dtypes on one IPU share one piece of code. They copy their arguments
-    to its variables and their results from there, so a program needs less memory for code and takes
-    the cycles of the copies. The result composes with all transformations of JAX; what they derive
-    from it, such as its gradient, is outlined in the same way. On other platforms it is a plain
-    call.
+    to its variables and their results from there, so a program needs less memory for code but more
+    cycles for the copies. The result composes with all JAX transformations; functions derived from
+    it, such as its gradient, are outlined in the same way. On other platforms it is a plain call.
 
     Args:
         fun: pure function of arrays and pytrees.
-        name: for the names of its operations; by default the function's name.
+        name: used in the names of its operations; by default the function's name.
     Raises:
-        PlacementError: `fun` is no function.
+        PlacementError: `fun` is not a function.
 
     Example:
         >>> layer = ipu.outlined(lambda w, x: jnp.tanh(x @ w))

@@ -1,4 +1,4 @@
-"""What a pipeline returns of the results of its micro-batches: `outputs` of `ipu.pipeline`."""
+"""What a pipeline returns from the results of its micro-batches: `outputs` of `ipu.pipeline`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = (ALL, LAST, *ACCUMULATED, NONE)
 
 
 class Accumulated:
-    """The outputs of `ipu.accumulate`: each has the dtype that its own says."""
+    """The outputs of `ipu.accumulate`: each has its own dtype, if given."""
 
     def __init__(self, reduction: str, outputs: Any, dtype: Any):
         self.kinds = reduction if outputs is None else outputs
@@ -30,7 +30,7 @@ class Accumulated:
 
 
 def outputs_of(given: Any, tree: Any, results: Sequence[Any]) -> list[Output | None]:
-    """One for each result of a micro-batch; None for those that are not returned.
+    """An `Output` for each result of a micro-batch; None for results that are not returned.
 
     Args:
         given: a pytree prefix of the results, or `Accumulated`.
@@ -55,7 +55,7 @@ def outputs_of(given: Any, tree: Any, results: Sequence[Any]) -> list[Output | N
 
 
 def _is_output(given: Any) -> bool:
-    """Whether it is for one result: a kind, or a pair of a kind and a dtype or function."""
+    """Whether this is for one result: a kind, or a pair of a kind and a dtype or function."""
     if isinstance(given, str):
         return True
     if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):

@@ -1,7 +1,7 @@
-"""Phases: groups of stages that run one group after the other.
+"""Phases: groups of stages that run one after the other.
 
-A phase says where its blocks run, and that no earlier phase needs their results. What later phases
-need waits in the memory of the IPUs or in streaming memory, as the strategy's `Liveness` says.
+A phase says where its blocks run, and that no earlier phase needs their results. The strategy's
+`Liveness` says whether values for later phases wait on the IPUs or in streaming memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ipujax.errors import PlacementError
 class Liveness(enum.Enum):
     """Where values of a phase wait until another phase reads them.
 
-    Gradients of parameters, and what operations outside of all phases read, stay on the IPUs.
+    Gradients of parameters, and values that operations outside all phases read, stay on the IPUs.
 
     Attributes:
         ALWAYS_LIVE: on the IPUs.
-        OFF_CHIP_AFTER_FORWARD: what backward phases read waits in streaming memory; but the
-            backward pass of the last phase follows its forward pass, and finds all on the IPUs.
+        OFF_CHIP_AFTER_FORWARD: values for backward phases wait in streaming memory; but those of
+            the last phase stay on the IPUs, as its backward pass follows its forward pass.
         OFF_CHIP_AFTER_FORWARD_NO_OVERLAP: the same without that exception.
-        OFF_CHIP_AFTER_EACH_PHASE: what any other phase reads waits in streaming memory.
+        OFF_CHIP_AFTER_EACH_PHASE: values for any other phase wait in streaming memory.
     """
 
     ALWAYS_LIVE = "always_live"
@@ -48,9 +48,9 @@ class Phase:
 
     Args:
         stages: `ipu.Stage`s or names of blocks; each on an IPU of its own.
-        ipus: the IPU of each stage that does not say. None: the strategy says.
+        ipus: the IPU of each stage that has none. None: the strategy chooses.
     Raises:
-        PlacementError: there is no stage, or not one IPU for each.
+        PlacementError: there is no stage, or not one IPU for each stage.
 
     Example:
         >>> ipu.Phase("left", "right", ipus=(0, 1))
@@ -127,7 +127,7 @@ class _PhasedExecution(Strategy):
 class SerialPhasedExecution(_PhasedExecution):
     """Phases that run one after the other on one group of IPUs.
 
-    Phases that do not need each other's results may overlap where their IPUs are free.
+    Phases that do not need each other's results may overlap if their IPUs are free.
 
     Args:
         phases: `ipu.Phase`s in order; a stage or a name alone is a phase of one stage. By default
@@ -135,9 +135,9 @@ class SerialPhasedExecution(_PhasedExecution):
         liveness: where values wait until another phase reads them.
         minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Raises:
-        PlacementError: a phase uses IPUs outside of the group, which is that of the largest phase;
-            or `liveness` is none.
-        PipelineError: `minimum_remote_tensor_size` is no number of bytes.
+        PlacementError: a phase uses IPUs outside the group, which is that of the largest phase; or
+            `liveness` is invalid.
+        PipelineError: `minimum_remote_tensor_size` is not a number of bytes.
 
     Example:
         >>> def model(x):
@@ -173,9 +173,9 @@ class ParallelPhasedExecution(_PhasedExecution):
         liveness: where values wait until another phase reads them.
         minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Raises:
-        PlacementError: an even phase uses an odd IPU, or an odd phase an even one, or
-            `liveness` is none.
-        PipelineError: `minimum_remote_tensor_size` is no number of bytes.
+        PlacementError: an even phase uses an odd IPU, or an odd phase an even one, or `liveness` is
+            invalid.
+        PipelineError: `minimum_remote_tensor_size` is not a number of bytes.
 
     Example:
         >>> def model(x):

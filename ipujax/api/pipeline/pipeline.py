@@ -38,7 +38,7 @@ from ipujax.types import Accumulation, Recomputation, ScheduleName
 GROUPED: Final = "grouped"
 INTERLEAVED: Final = "interleaved"
 SCHEDULES = (GROUPED, INTERLEAVED, SEQUENTIAL)
-#: Part of the keys of JAX's caches: what it traced of a stage has the stage's place in a pipeline.
+#: Part of JAX's cache keys: the trace of a stage depends on the stage's place in a pipeline.
 _trace = jax.make_user_context(None)
 
 
@@ -67,39 +67,40 @@ def pipeline(
     in which each micro-batch's backward pass follows its forward pass.
 
     Args:
-        stages: functions in order, each of `(its parameters, what the one before returned)`; the
+        stages: functions in order, each of `(its parameters, the previous stage's result)`; the
             pipeline is then called as `(parameters of all stages in a sequence, *batch)`, and the
             first stage as `(its parameters, *micro_batch)`. A list among them holds stages that run
-            at once on the same value and return a tuple. Those that are no `ipu.stage` become one.
-            Or one function with calls of `ipu.stage` inside. Or a plan of `ipu.plan_stages`.
-        micro_batches: how many; at least 1. A plan has a number of its own.
-        in_axes: for each argument 0: it has a leading axis of micro-batches; None: all share it;
-            "carried": state that the function returns anew, as `(result, state)`. By default the
+            at once on the same value and return a tuple. Plain functions become an `ipu.stage`. Or
+            one function with calls of `ipu.stage` inside. Or a plan of `ipu.plan_stages`.
+        micro_batches: number of micro-batches, at least 1. A plan has a number of its own.
+        in_axes: for each argument, 0: it has a leading axis of micro-batches; None: all share it;
+            "carried": state that the function returns updated, as `(result, state)`. By default the
             first argument is shared and the others are batched.
-        schedule: "grouped", "interleaved" or "sequential": which stages run at the same time; by
-            default the plan's, else "grouped".
+        schedule: "grouped", "interleaved" or "sequential": decides which stages run at the same
+            time; by default the plan's, else "grouped".
         reduction: None: results are stacked along a new leading axis; "sum", "mean" or
             "running_mean": results are reduced over the micro-batches. By default the plan's.
-        outputs: what becomes of single results instead: a pytree prefix of the results with
+        outputs: what becomes of individual results instead: a pytree prefix of the results with
             "all" (stacked), "last", "sum", "mean", "running_mean", "none" (not returned: None), or
             a pair of one of these and the accumulator's dtype, or a function of the result's
             `jax.ShapeDtypeStruct` that returns it.
-        accumulate_dtype: of the accumulated gradients: None (that of the parameter), a dtype, or a
-            function of a parameter's `jax.ShapeDtypeStruct`.
+        accumulate_dtype: dtype of the accumulated gradients: None (that of the parameter), a dtype,
+            or a function of a parameter's `jax.ShapeDtypeStruct`.
         device_mapping: the IPU of each stage; by default the stage's own, else its place. A JAX
             device has JAX_IPU_IPUS_PER_DEVICE of them, by default one.
-        remat: as in `ipu.stage`, for stages that do not say.
-        repeat_count: how many whole batches one call runs, one after the other: batched arguments
-            have a leading axis of that size before that of micro-batches, and so have all results;
-            carried state goes on from batch to batch. None: one batch, without that axis.
+        remat: as in `ipu.stage`, for stages without their own.
+        repeat_count: number of whole batches that one call runs, one after the other: batched
+            arguments and all results have a leading axis of that size before that of micro-batches;
+            state is carried from batch to batch. None: one batch, without that axis.
         batch_serialization_iterations: n, with the schedule "sequential": each stage runs n
-            micro-batches before the next stage begins; n divides `micro_batches`. What stages hand
-            on lies stacked n times, and what is brought to a stage is brought once for n.
-        offload_activations: what waits for its backward pass waits in the host's memory.
-        offload_accumulators: sums over the micro-batches lie there between two micro-batches.
-        offload_weights: what all micro-batches share lies there, and is brought for each use.
-        replicated_weight_sharding: parameters given as `ipu.shard_weights` made them are gathered
-            for each use (True), or once before the loop (False). None: for each use if
+            micro-batches before the next stage begins; n divides `micro_batches`. Values between
+            stages are stacked n times, and values that a stage fetches are fetched once for n.
+        offload_activations: values for the backward pass wait in the host's memory.
+        offload_accumulators: sums over the micro-batches are there between two micro-batches.
+        offload_weights: values that all micro-batches share are there, and are fetched for each
+            use.
+        replicated_weight_sharding: parameters that `ipu.shard_weights` made are gathered for each
+            use (True), or once before the loop (False). None: for each use if
             `batch_serialization_iterations` is above 1.
         minimum_remote_tensor_size: bytes; smaller arrays stay on the IPU.
     Returns:
@@ -200,17 +201,17 @@ def accumulate(
     replicated_weight_sharding: bool | None = None,
     minimum_remote_tensor_size: int = 128,
 ) -> Callable[..., Any]:
-    """Accumulates what a function of a micro-batch returns, such as gradients, in one loop.
+    """Accumulates the results of a function of a micro-batch, such as gradients, in one loop.
 
     The explicit form of the gradient of `ipu.pipeline`: any pytree of floating-point arrays can be
-    accumulated, and results keep the accumulators' dtype. Where the function has stages, they are
+    accumulated, and results keep the accumulators' dtype. If the function has stages, they are
     pipelined.
 
     Args:
         grad_fn: pure function of one micro-batch, for example `jax.value_and_grad(loss)`.
         reduction: "sum", "mean" or "running_mean", for all results that `outputs` does not name.
-        accumulate_dtype: of the accumulators: None (that of the result), a dtype, or a function of
-            a result's `jax.ShapeDtypeStruct`.
+        accumulate_dtype: dtype of the accumulators: None (that of the result), a dtype, or a
+            function of a result's `jax.ShapeDtypeStruct`.
         micro_batches, in_axes, schedule, outputs, device_mapping, batch_serialization_iterations,
             offload_activations, offload_accumulators, offload_weights,
             replicated_weight_sharding, minimum_remote_tensor_size: as in `ipu.pipeline`.
@@ -250,7 +251,7 @@ def _shape_of(result: Any) -> jax.ShapeDtypeStruct:
 
 
 def _composed(stages: Sequence[Any]) -> Callable[..., Any]:
-    """The function that calls each stage on what the one before returned."""
+    """The function that calls each stage on the result of the previous one."""
     if not stages:
         raise PipelineError(f"[{WHERE}] needs at least one stage; got none. Pass a list of stages.")
     made = [_as_stages(given) for given in stages]
@@ -274,7 +275,7 @@ def _composed(stages: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _refused(index: int, values: tuple[Any, ...], error: Exception) -> Exception:
-    """The error of a stage that does not take what the one before returned."""
+    """The error of a stage that does not take the result of the previous one."""
     if isinstance(error, IpuError):
         return error
     given = jax.tree.map(lambda x: jax.typeof(x).str_short(), values)
@@ -365,7 +366,7 @@ class _Request:
         return (results, jax.tree.unflatten(traced.state_tree, state)) if num_carried else results
 
     def _traced(self, args: tuple[Any, ...]) -> tuple[Arguments, _MicroBatch]:
-        """With operands as they are given if the function sums derivatives over replicas itself."""
+        """Traces with operands as given if the function sums derivatives over replicas itself."""
         given, alike = (self._arguments(args, once=once) for once in (False, True))
         found = given, self._micro_batch(given)
         if isinstance(self.outputs, Accumulated) or given.micro_avals == alike.micro_avals:
@@ -395,7 +396,7 @@ class _Request:
         return arguments
 
     def repeated(self, count: int, *args: Any) -> Any:
-        """Runs `count` batches, whose state goes from one to the next."""
+        """Runs `count` batches and carries state from one to the next."""
         arguments = self._arguments(args, count)
         shared = arguments.shared
         state_trees: list[Any] = []

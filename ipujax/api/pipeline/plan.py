@@ -82,12 +82,12 @@ class Plan:
         return jax.tree.unflatten(made[-1], results)
 
     def stage_name(self, index: int) -> str:
-        """For reports: the first and the last of its parts."""
+        """A stage's name in reports: the first and the last of its parts."""
         own = [name for name, place in self.parts.items() if place == index]
         return own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}"
 
     def _divide(self, jaxpr: Any, num_captured: int, num_leaves: int) -> Divided:
-        """The parts of the function, which must be those of the plan."""
+        """Divides the function into parts, which must be those of the plan."""
         found = fingerprint(jaxpr)
         if found != self.data.fingerprint or num_leaves != len(self.data.shared):
             raise PipelineError(
@@ -124,8 +124,8 @@ class Plan:
         Args:
             fun: the function that it was made for.
         Raises:
-            PipelineError: the file is no plan, or was edited so that a name or a type is wrong.
-                That it is a plan for another function is seen where it is called.
+            PipelineError: the file is not a plan, or was edited so that a name or a type is wrong.
+                A plan for another function is detected when it is called.
         """
         return cls(fun, from_file(path))
 
@@ -148,7 +148,7 @@ class Plan:
         return run if self.data.reduction is None else self._gradient(run)
 
     def _gradient(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The value and its gradient by all floating-point arguments that are shared."""
+        """The value and its gradient with respect to all shared floating-point arguments."""
 
         def with_gradient(*args: Any) -> Any:
             leaves, tree = jax.tree.flatten(args)
@@ -175,7 +175,7 @@ class Plan:
         Args:
             args: arguments of the pipeline, or their `jax.ShapeDtypeStruct`s.
             in_axes: as in `ipu.pipeline`.
-            rounds: at most so many times the best plan's neighbours are tried.
+            rounds: the neighbours of the best plan are tried at most this many times.
         Returns:
             The best plan; its notes say how many cycles it takes.
         Raises:
@@ -214,12 +214,12 @@ class Plan:
         return found
 
     def noted(self, note: str) -> Plan:
-        """The plan with one note more."""
+        """The plan with one more note."""
         return Plan(self.fun, replace(self.data, notes=[*self.data.notes, note]))
 
 
 def flat_function(fun: Callable[..., Any], tree: Any, made: list[Any]) -> Callable[..., list[Any]]:
-    """The function of its arguments' leaves; puts the tree of its results into `made`."""
+    """The function of flat arguments; puts the tree of its results into `made`."""
 
     def flat(*leaves: Any) -> list[Any]:
         results, results_tree = jax.tree.flatten(fun(*jax.tree.unflatten(tree, leaves)))
@@ -230,7 +230,7 @@ def flat_function(fun: Callable[..., Any], tree: Any, made: list[Any]) -> Callab
 
 
 def check_order(divided: Divided, pieces: Sequence[Piece]) -> None:
-    """Refuses a stage that needs what a later one makes."""
+    """Refuses a stage that needs a result of a later one."""
     made = set(divided.listing.inputs)
     for index, piece in enumerate(pieces):
         needed = {value for part in piece.parts for value in part.reads() if value in divided.maker}

@@ -1,4 +1,4 @@
-"""Cuts a function into the stages of a pipeline by what its parts cost on the IPU Model."""
+"""Cuts a function into the stages of a pipeline by the costs of its parts on the IPU Model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ipujax.types import Accumulation, Priority, ScheduleName
 WHERE = "ipu.plan_stages"
 PRIORITIES = ("cycles", "memory")
 MOST_IPUS = 64
-#: A search goes on with so many compiled pipelines at most.
+#: A search compiles at most this many pipelines.
 MOST_COMPILED = 8
-#: A cut is compiled if its estimate is at most so many times that of the best one.
+#: A cut is compiled if its estimate is at most this many times that of the best one.
 UNCERTAIN = 1.25
 #: In cycles: more than any program takes.
 TOO_LARGE = 1e18
@@ -52,27 +52,28 @@ def plan_stages(
     The function is cut where it calls jitted functions, at matrix products, convolutions and
     look-ups, and between the iterations of a scan; names of `ipu.block` begin those of its parts.
     Each different part is compiled once for one IPU of the IPU Model, and the cut with the best
-    sums of cycles or memory is chosen. If the first and the last part share weights, they may have
+    sums of cycles or memory is chosen. If the first and the last part share weights, they may be on
     one IPU.
 
     Args:
         fun: pure function of one micro-batch, without stages, as `ipu.pipeline` takes it.
         args: arguments of the pipeline, or their `jax.ShapeDtypeStruct`s.
-        ipus: the least and the greatest number of IPUs. Tried are powers of two and the number
-            that the JAX device has; larger numbers than that only if it has fewer than the least.
+        ipus: the least and the greatest number of IPUs. Powers of two and the number of the JAX
+            device are tried; larger numbers than that only if it has fewer than the least.
         priority: "cycles": the fewest cycles for all micro-batches; "memory": the least bytes on
             the fullest tile.
         micro_batches, in_axes, schedule: as in `ipu.pipeline`.
-        reduction: as in `ipu.pipeline`; with one, the costs are those of value and gradient.
+        reduction: as in `ipu.pipeline`; if there is one, the costs are those of value and gradient.
         remat: as in `ipu.stage`, for all stages.
-        check: compile the pipeline of the chosen cut, correct the estimates by what it costs, and
-            compile those with one part in the stage before or after that may be better, as long as
-            that helps; at most eight cuts are compiled. It needs a JAX device with as many IPUs;
+        check: compile the pipeline of the chosen cut, correct the estimates by its costs, and
+            compile promising cuts with one part moved to the stage before or after, as long as that
+            helps; at most eight cuts are compiled. This needs a JAX device with as many IPUs;
             otherwise the notes say that it was not compiled.
     Returns:
-        A `Plan`. Its notes say if one IPU is enough, and if nothing fits, what is missing.
+        A `Plan`. Its notes say whether one IPU is enough and, if nothing fits, what is missing.
     Raises:
-        PipelineError: no such number of IPUs, a function that cannot be cut, or as `ipu.pipeline`.
+        PipelineError: an invalid number of IPUs, a function that cannot be cut, or as
+            `ipu.pipeline`.
         ConfigError: an option with an unknown value.
 
     Example:
@@ -120,7 +121,7 @@ def plan_stages(
 
 
 class _Search:
-    """Chooses a cut by the costs of the parts; compiles its pipeline and improves it by that."""
+    """Chooses a cut by the costs of the parts; compiles its pipeline to improve it."""
 
     def __init__(self, intervals: Intervals, counts: Sequence[int], limit: float, blank: Plan):
         self.limit = limit
@@ -137,13 +138,13 @@ class _Search:
             notes=_notes(intervals, choice, limit),
         )
         self.plan = Plan(blank.fun, data)
-        self.more_cycles = [0.0] * len(choice.ipu_cycles)  #: than estimated, of each IPU in a slot
-        self.more_bytes = [0.0] * len(choice.ipu_cycles)  #: on its fullest tile
+        self.more_cycles = [0.0] * len(choice.ipu_cycles)  #: per IPU and slot, over the estimate
+        self.more_bytes = [0.0] * len(choice.ipu_cycles)  #: per IPU, on its fullest tile
 
     def checked(self, args: Sequence[Any], in_axes: Any, num_ipus: int) -> Plan:
         """The plan with parts moved to the next stage as long as that helps.
 
-        What was measured corrects the estimates; a cut is compiled only if by these it may win.
+        Measurements correct the estimates; a cut is compiled only if by these it may win.
         """
         needed = max(self.plan.device_mapping) + 1
         if needed > num_ipus:
@@ -171,7 +172,7 @@ class _Search:
         )
 
     def _promising(self, best: Plan, tried: set[tuple[int, ...]]) -> Plan | None:
-        """The neighbour of the best plan that should cost least, if it may be better."""
+        """The neighbour of the best plan with the lowest estimate, if it may be better."""
 
         def estimated(plan: Plan) -> float:
             choice = self._estimate(plan)
@@ -185,7 +186,7 @@ class _Search:
         return found if may_win else None
 
     def _estimate(self, plan: Plan) -> Choice:
-        """By the costs of the parts, and by what was more on each IPU of the last plan."""
+        """Estimates from the costs of the parts and the last plan's measured excess on each IPU."""
         places = list(plan.parts.values())
         count = len(plan.device_mapping)
         ends = accumulate(places.count(stage) for stage in range(count))
@@ -200,7 +201,7 @@ class _Search:
         )
 
     def _learn(self, plan: Plan, cost: dict[str, float]) -> None:
-        """Adds to the estimates what each IPU was measured to do and to hold beyond them."""
+        """Adds to the estimates the measured excess of cycles and bytes of each IPU."""
         estimate, kinds = self._estimate(plan), ("compute", "exchange", "link")
         for ipu, cycles in enumerate(estimate.ipu_cycles):
             busy = sum(cost[f"ipu {ipu} {kind} cycles"] for kind in kinds)
@@ -209,7 +210,7 @@ class _Search:
             self.more_bytes[ipu] += more
 
     def _rank(self, cycles: float, fullest: float) -> float:
-        """What is to be small. A plan that does not fit comes after those that do."""
+        """The value to minimise. A plan that does not fit ranks after those that do."""
         if self.priority == "memory":
             return fullest
         return cycles if fullest <= self.limit else TOO_LARGE + fullest

@@ -1,8 +1,8 @@
-"""The primitive behind `ipu.pipeline`: a loop over micro-batches that reduces what each gives.
+"""The primitive behind `ipu.pipeline`: a loop over micro-batches that reduces their results.
 
 Its derivative with respect to a scalar is a loop of the same kind, whose micro-batches give the
-value and the gradient together. So a forward pass is followed at once by its backward pass, and
-what the backward pass needs is kept for a few micro-batches instead of all.
+value and the gradient together. So each forward pass is followed at once by its backward pass, and
+values for the backward pass are kept for a few micro-batches instead of all.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _call(*operands: Any, jaxpr: ClosedJaxpr, loop: Loop) -> list[Any]:
 
 
 def _called(fun: Callable[..., list[Any]], operands: Sequence[Any], loop: Loop) -> list[Any]:
-    """The function as a call that the compiler takes for this loop; so are its derivatives."""
+    """Calls the function so that the compiler takes it, and its derivatives, for this loop."""
     jaxpr, captured = jax_compat.trace_call(fun, operands)
     call_p = jax_compat.call_primitive("ipu_pipeline_loop")
     return list(call_p.bind(*captured, *operands, jaxpr=jaxpr, label=loop))
@@ -76,9 +76,9 @@ def _abstract(*avals: Any, jaxpr: ClosedJaxpr, loop: Loop) -> tuple[list[Any], A
 
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
-    """Scalars: by their gradients, which come out of one loop. Other results: by JAX's own loop.
+    """Scalars: by their gradients, from one loop. Other results: by JAX's own loop.
 
-    The results come from the same loop, since a custom rule may have its own way to compute them.
+    The results come from the same loop, as a custom rule may compute them in its own way.
     """
     moves = [_is_moving(tangent) for tangent in tangents]
     outputs = [_is_inexact(aval) for aval in jaxpr.out_avals]
@@ -111,7 +111,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
 
 
 def _is_apart(jaxpr: ClosedJaxpr, index: int, moves: Sequence[bool]) -> bool:
-    """Whether a replica's gradient is of its own result alone: no sum over replicas is in it."""
+    """Whether a replica's gradient is that of its own result alone, without a sum over replicas."""
     axes = jax_compat.varying_axes(jaxpr.out_avals[index])
     alike = [jax_compat.varying_axes(aval) == axes for aval in compress(jaxpr.in_avals, moves)]
     return all(alike) and not (axes and jax_compat.num_sums(jaxpr))
@@ -148,12 +148,12 @@ def _values_and_tangents_by_scan(
 def _with_gradients(
     scalars: list[int], moves: list[bool], jaxpr: ClosedJaxpr, loop: Loop, primals: Any
 ) -> tuple[list[Any], dict[int, list[Any]]]:
-    """All results, and for each of `scalars` its gradient by the operands that move."""
+    """All results, and the gradient of each of `scalars` with respect to the operands that move."""
     if not scalars or not any(moves):
         return pipeline_p.bind(*primals, jaxpr=jaxpr, loop=loop), {}
     fun, num_results = jaxpr_as_fun(jaxpr), len(jaxpr.out_avals)
     kinds = [loop.outputs[i - loop.num_carried].kind for i in scalars]
-    # A mean's gradient is a sum of gradients that begin with its share, as in a plain function.
+    # A mean's gradient is a sum of gradients that start from its share, as in a plain function.
     seeds = [1 / loop.micro_batches if kind == MEAN else 1 for kind in kinds]
 
     def with_gradients(*operands: Any) -> list[Any]:
@@ -190,7 +190,7 @@ def _with_gradients(
 
 
 def _gradient_outputs(kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Loop) -> list[Output]:
-    """A shared operand's gradient is reduced as its scalar is; a slice has its own gradient."""
+    """A shared operand's gradient is reduced like its scalar; a slice has its own gradient."""
     found = []
     for i, (aval, moved) in enumerate(zip(jaxpr.in_avals, moves, strict=True)):
         if not moved:
@@ -205,11 +205,11 @@ def _gradient_outputs(kind: str, moves: list[bool], jaxpr: ClosedJaxpr, loop: Lo
 def _batch(axis: Any, values: Any, dims: Any, *, jaxpr: ClosedJaxpr, loop: Loop) -> Any:
     """Each micro-batch is mapped; the mapped axis comes after that of micro-batches.
 
-    A result is mapped where it depends on what is mapped: `jax.jacfwd` needs those that do not.
+    A result is mapped if it depends on mapped values: `jax.jacfwd` needs unmapped ones.
     """
     first, second = loop.num_shared, loop.num_unbatched
     mapped = [dim is not None for dim in dims]
-    # State is mapped where a micro-batch is given it, or returns it, as mapped.
+    # State is mapped if a micro-batch gets or returns it mapped.
     for _ in range(loop.num_carried + 1):
         state = mapped[first:second]
         instantiated = [*state, *[False] * len(loop.outputs)]
@@ -256,7 +256,7 @@ def _eliminate_dead(used: list[bool], eqn: Any) -> tuple[list[bool], Any]:
 
 
 def _autocast(caster: autocast_calls.Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
-    """What micro-batches share or carry, and what is reduced over them, keeps its dtype."""
+    """Values that micro-batches share or carry, and reduced results, keep their dtypes."""
     jaxpr, loop = eqn.params["jaxpr"], eqn.params["loop"]
     first = loop.num_unbatched
     given = [*cast_like(operands[:first], jaxpr.in_avals[:first]), *operands[first:]]
@@ -287,6 +287,6 @@ mlir.register_lowering(pipeline_p, mlir.lower_fun(_call, multiple_results=True))
 
 @functools.cache
 def prepare() -> None:
-    """What needs JAX's private parts, once before the first pipeline."""
+    """Registers what needs JAX's private parts, once before the first pipeline."""
     jax_compat.set_dead_code_rule(pipeline_p, _eliminate_dead)
     jax_compat.hide_frames(__file__)

@@ -1,4 +1,4 @@
-"""Recomputation: a backward pass computes values again instead of keeping them in tile memory."""
+"""Recomputation: a backward pass recomputes values instead of keeping them in tile memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MODES = (AUTO, THEN, INTERLEAVED)
 
 #: The name that `recomputation_checkpoint` gives to values.
 CHECKPOINT = "ipu.recomputation_checkpoint"
-#: Primitives that draw from the state of a device: drawn again, their values are others.
+#: Primitives that draw from the state of a device, so that a second draw gives other values.
 STATEFUL = frozenset({"rng_uniform"})
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The policy for `jax.checkpoint`: what is kept in any case, and what `policy` keeps."""
+    """The policy for `jax.checkpoint`: what is always kept, and what `policy` keeps."""
 
     policy: Callable[..., Any] | None = None
 
@@ -53,14 +53,14 @@ class Remat:
         return Rematerialised(fun, self)
 
     def apply(self, fun: Callable[P, R]) -> Callable[P, R]:
-        """`fun`, whose derivative computes its inner values again."""
+        """`fun`, whose derivative recomputes its inner values."""
         jax_compat.allow_effects_in_checkpoints()
         recomputed: Callable[P, R] = jax.checkpoint(fun, policy=Kept(self.policy))
         return recomputed
 
 
 class Rematerialised(Generic[P, R]):
-    """A function whose derivative computes its inner values again."""
+    """A function whose derivative recomputes its inner values."""
 
     def __init__(self, fun: Callable[P, R], remat: Remat):
         functools.update_wrapper(self, fun)
@@ -94,26 +94,26 @@ def remat(
     policy: Callable[..., Any] | None = None,
     mode: Recomputation = AUTO,
 ) -> Any:
-    """Makes the derivative of a function compute its inner values again instead of keeping them.
+    """Makes the derivative of a function recompute its inner values instead of keeping them.
 
-    `jax.checkpoint` with IPU users' words; results and gradients are the same, bit for bit. What
-    `ipu.recomputation_checkpoint` names is kept, and so are values that would be others if they
-    were computed again: results of `io_callback`, and what is drawn from a device's state.
-    Randomness from JAX's keys is computed again; so are debug prints, as JAX intends.
+    Like `jax.checkpoint`, with IPU terms; results and gradients are the same, bit for bit. Values
+    that `ipu.recomputation_checkpoint` names are kept, and so are values that would differ if
+    recomputed: results of `io_callback`, and numbers drawn from a device's state. Random numbers
+    from JAX keys are recomputed; so are debug prints, as JAX intends.
 
     Args:
         fun: pure function of arrays and pytrees. Without it the result is a decorator, which is
             also what `remat=` of `ipu.stage` and `ipu.pipeline` takes.
-        policy: one of `jax.checkpoint_policies`, offloading ones included, that says which values
-            are kept besides; None: no others.
-        mode: for a stage of a pipeline. "then": the stage runs again in the slot of time before its
+        policy: one of `jax.checkpoint_policies`, including offloading ones, that says which other
+            values are kept; None: no others.
+        mode: for a stage of a pipeline. "then": the stage runs again in the time slot before its
             backward pass; "interleaved": it runs again inside its backward pass, in pieces if the
             function has checkpoints; "auto": "then" in the schedule "interleaved", whose slots it
             balances, else "interleaved", which needs less memory.
     Returns:
         The function; or the decorator.
     Raises:
-        PipelineError: `fun` is no function, `policy` is none, or `mode` is unknown.
+        PipelineError: `fun` or `policy` is not a function, or `mode` is unknown.
 
     Example:
         >>> def layers(weights, x):
@@ -143,7 +143,7 @@ def remat(
 def recomputation_checkpoint(x: T) -> T:
     """Keeps values while the rest of a stage with `remat`, or of an `ipu.remat`, is recomputed.
 
-    Elsewhere it does nothing. With "interleaved" recomputation, what is computed again after a
+    Elsewhere it does nothing. With "interleaved" recomputation, what is recomputed after a
     checkpoint does not need what comes before it.
 
     Args:
@@ -163,10 +163,10 @@ def recomputation_checkpoint(x: T) -> T:
 
 
 def as_remat(where: str, given: Any) -> Remat | None:
-    """What `remat=` asks for: None where it does not say, or says no.
+    """What `remat=` requests; None if it is None or False.
 
     Raises:
-        PipelineError: it is none of the values that `ipu.stage` takes.
+        PipelineError: it is not a value that `ipu.stage` takes.
     """
     if given is None or given is False:
         return None

@@ -1,4 +1,4 @@
-"""Draws in which slot of time each IPU works on which micro-batch."""
+"""Draws which micro-batch each IPU works on in each time slot."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ WHERE = "ipu.schedule_chart"
 def schedule_chart(fun: Callable[..., Any], *args: Any, max_slots: int = 20) -> str:
     """The schedule of the pipelines in a function, as the compiler made it.
 
-    Each row is a stage on its IPU, each column a slot of time. `F2` is the forward pass of
-    micro-batch 2, `R2` the same pass done again, `B2` its backward pass. IPUs work at one time in
-    one column.
+    Each row is a stage on its IPU, each column a time slot. `F2` is the forward pass of micro-batch
+    2, `R2` its recomputation, `B2` its backward pass. IPUs in one column work at the same time.
 
     Args:
         fun: a function that `jax.jit` takes, with a call of `ipu.pipeline` in it.
         args: its arguments: arrays, or `jax.ShapeDtypeStruct`s. Nothing is run.
-        max_slots: slots to show; of a longer pipeline the middle is left out.
+        max_slots: number of slots to show; the middle of a longer pipeline is left out.
     Returns:
         Lines of text, a table for each pipeline.
     Raises:

@@ -1,13 +1,13 @@
 """Loops over micro-batches as they are lowered: stage by stage.
 
-What all micro-batches share is brought to each stage by itself, from where it lies. With
-`batch_serialization_iterations=n` each stage of a sequential pipeline runs n micro-batches before
-the next stage begins, so that this is done once for all of them:
+Each stage fetches the values that all micro-batches share. With `batch_serialization_iterations=n`
+each stage of a sequential pipeline runs n micro-batches before the next stage begins, so that this
+is done once for all of them:
 
 Before:  for k in all:                    After:  for each block of n:
-           x = F0(w, k)                             w = brought for F0
+           x = F0(w, k)                             w = fetched for F0
            g = g + B1(w, x)                         for k in block: xs[k] = F0(w, k)
-                                                    w = brought for B1
+                                                    w = fetched for B1
                                                     for k in block: g = g + B1(w, xs[k])
 
 Stages that carry state to each other, from micro-batch to micro-batch, stay in one loop.
@@ -32,7 +32,7 @@ from ipujax.api.pipeline.stages import STAGE_CALL, StageLabel
 
 
 def run_by_stage(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
-    """The loop as `run` has it, stage by stage where that makes a difference."""
+    """The same loop as `run`, stage by stage if that makes a difference."""
     if loop.serial == 1 and not loop.fetches:
         return run(jaxpr, loop, *operands)
     return _StageByStage(Division(jaxpr, loop), loop).run(operands)
@@ -40,7 +40,7 @@ def run_by_stage(jaxpr: ClosedJaxpr, loop: Loop, *operands: Any) -> list[Any]:
 
 @dataclass
 class _Block:
-    """What is known while a block of micro-batches runs; results and stacks by place and name."""
+    """The state while a block of micro-batches runs; results and stacks by place and name."""
 
     begin: Any  #: the first micro-batch
     carried: list[Any]
@@ -121,10 +121,10 @@ class _StageByStage:
         now.stacks.update(zip(part.makes, made, strict=True))
         now.results.update(zip(stacked, results, strict=True))
 
-    # What is brought -----------------------------------------------------------------------------
+    # Fetched values ------------------------------------------------------------------------------
 
     def _near(self, part: Part, far: list[Any]) -> dict[StageLabel | None, dict[Any, Any]]:
-        """Shared values, and what follows from them alone, for each stage of the part."""
+        """Shared values, and values computed from them alone, for each stage of the part."""
         wanted: dict[StageLabel | None, dict[Any, None]] = {None: {}}
         uses: Iterable[Any] = ((_label(eqn), eqn.invars) for eqn in part.eqns)
         for label, atoms in [(None, self.division.ends(part)), *uses]:
@@ -156,7 +156,7 @@ class _StageByStage:
             made = jax_compat.call_with_label(STAGE_CALL, plain, bring, given, {})
         return dict(zip(wanted, made, strict=True))
 
-    # What waits for a later part -----------------------------------------------------------------
+    # Values for a later part ---------------------------------------------------------------------
 
     def _waiting(self, value: Any) -> Any:
         return self.loop.offload.store(value) if self.loop.offload.activations else value

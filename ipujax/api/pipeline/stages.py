@@ -1,4 +1,4 @@
-"""Stages: parts of a program that have an IPU of their own."""
+"""Stages: parts of a program, each with an IPU of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Options = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 @dataclass(frozen=True)
 class StageLabel:
-    """What the compiler learns of one call of a stage."""
+    """Tells the compiler about one call of a stage."""
 
     name: str
     ipu: int | None = None
@@ -39,7 +39,7 @@ class StageLabel:
     options: Options = ()  #: for each direction, and for the weight update
     transpositions: int = 0
     phase: LeavingPhase | None = None
-    is_assigned: bool = False  #: by a strategy: blocks inside are of no other one
+    is_assigned: bool = False  #: by a strategy: blocks inside belong to no other
 
     @property
     def direction(self) -> str:
@@ -68,10 +68,10 @@ class PipelineTrace:
 
     device_mapping: tuple[int, ...] | None
     balances: bool = False  #: whether stages that say "auto" are recomputed "then"
-    remat: Remat | None = None  #: of stages that do not say
+    remat: Remat | None = None  #: for stages without their own
     num_stages: int = 0
     is_parallel: bool = False
-    is_in_stage: bool = False  #: what is called is a part of the stage around it
+    is_in_stage: bool = False  #: stages called now are parts of the stage around them
 
     def next_stage(self, ipu: int | None, place: int | None) -> tuple[int, int]:
         """The next stage's place in the pipeline, by default after the last one, and its IPU."""
@@ -83,7 +83,7 @@ class PipelineTrace:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Stages called inside have one place."""
+        """Stages called inside share one place."""
         self.is_parallel = True
         yield
         self.is_parallel = False
@@ -128,8 +128,8 @@ class StagedFunction(Generic[P, R]):
         self.ipu = ipu
         self.name = name
         self._options = options
-        self._place = place  #: in a pipeline; None: after the stage that was called before
-        self._phase = phase  #: outside of pipelines; None: no value leaves the tiles after it
+        self._place = place  #: in a pipeline; None: after the stage called before
+        self._phase = phase  #: outside pipelines; None: no value leaves the tiles after it
         self._is_assigned = is_assigned
         self._given = remat
         self._remat = as_remat("ipu.stage", remat)
@@ -137,7 +137,7 @@ class StagedFunction(Generic[P, R]):
     def assigned(
         self, place: int | None, phase: LeavingPhase | None = None
     ) -> StagedFunction[P, R]:
-        """The stage as one of a strategy, at this place in a pipeline or in this phase."""
+        """The stage as part of a strategy, at this place in a pipeline or in this phase."""
         given = (self.fun, self.ipu, self.name, self._given, self._options)
         return StagedFunction(*given, place, phase, is_assigned=True)
 
@@ -206,24 +206,25 @@ def stage(
 ) -> StagedFunction[P, R]:
     """Gives a pure function an IPU of its own, alone or as a stage of `ipu.pipeline`.
 
-    The result is called as `fun` is and composes with `jit`, `grad`, `vmap` and `ipu.pmap`. What
-    JAX derives from it, its gradient included, runs on the same IPU. A program of such calls,
-    outside of a pipeline, is *sharded execution*: one IPU works at a time. A stage that a stage of
-    a pipeline calls is a part of that stage. On other platforms a stage is a plain call.
+    The result is called like `fun` and composes with `jit`, `grad`, `vmap` and `ipu.pmap`.
+    Functions that JAX derives from it, such as its gradient, run on the same IPU. A program of such
+    calls, outside a pipeline, is *sharded execution*: one IPU works at a time. A stage that is
+    called inside a pipeline's stage is a part of that stage. On other platforms a stage is a plain
+    call.
 
     Args:
         fun: pure function of arrays and pytrees.
         ipu: number of the IPU in the JAX device, from 0. None: in a pipeline the stage's place,
-            elsewhere the IPU of the values it works on.
-        name: for reports; by default the function's name.
-        remat: True: the backward pass computes the stage's inner values again instead of keeping
-            them; or a policy of `jax.checkpoint_policies` that says which are kept, a mode of
+            elsewhere the IPU of its operands.
+        name: name in reports; by default the function's name.
+        remat: True: the backward pass recomputes the stage's inner values instead of keeping them;
+            or a policy of `jax.checkpoint_policies` that says which are kept, a mode of
             `ipu.remat`, or an `ipu.remat` without a function.
         options: options of `ipu.precision` for the stage's operations; under the keys "forward" and
-            "backward" for one direction, and under "weight_update" for the operations outside of
-            all stages that turn the stage's gradients into new parameters.
+            "backward" for one direction, and under "weight_update" for the operations outside all
+            stages that turn the stage's gradients into new parameters.
     Raises:
-        PlacementError: `fun` is no function, or `ipu` is no IPU's number.
+        PlacementError: `fun` is not a function, or `ipu` is not the number of an IPU.
         ConfigError: an option has an unknown name or a value that is not allowed.
 
     Example:
@@ -249,7 +250,7 @@ def shard(ipu: int) -> Iterator[None]:
     Args:
         ipu: number of the IPU in the JAX device, from 0.
     Raises:
-        PlacementError: it is no IPU's number.
+        PlacementError: it is not the number of an IPU.
 
     Example:
         >>> @jax.jit
@@ -269,7 +270,7 @@ def shard(ipu: int) -> Iterator[None]:
 
 
 def check_ipu(where: str, ipu: object) -> None:
-    """Refuses what is no number of an IPU; None is none."""
+    """Refuses anything but the number of an IPU or None."""
     is_number = isinstance(ipu, int) and not isinstance(ipu, bool) and ipu >= 0
     if ipu is not None and not is_number:
         raise PlacementError(

@@ -1,4 +1,4 @@
-"""Strategies: which block of a function belongs to which stage, and how the stages run."""
+"""Strategies: the stage of each block of a function, and how the stages run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class AutoStage(enum.Enum):
-    """How blocks become stages where a strategy does not name them.
+    """How blocks become stages if a strategy does not name them.
 
     Attributes:
         SAME_AS_IPU: a block's stage is the number of its IPU.
@@ -36,10 +36,10 @@ class Stage:
 
     Args:
         blocks: names of `ipu.block`; at least one.
-        ipu: number of the IPU in the JAX device, from 0. None: the strategy says.
+        ipu: number of the IPU in the JAX device, from 0. None: the strategy chooses.
         remat, options: as in `ipu.stage`.
     Raises:
-        PlacementError: a name is missing or no string, or `ipu` is no IPU's number.
+        PlacementError: a name is missing or not a string, or `ipu` is not the number of an IPU.
         ConfigError: an option has an unknown name or a value that is not allowed.
 
     Example:
@@ -87,7 +87,7 @@ class Strategy:
             and `ipu.pmap`.
         Raises:
             PlacementError: a block and the strategy's stages do not match.
-            PipelineError: a stage needs what a later one makes.
+            PipelineError: a stage needs a result of a later one.
         """
 
         @functools.wraps(fun)
@@ -107,7 +107,7 @@ class Strategy:
     def _by_name(
         self, blocks: Sequence[Block], stages: Iterable[tuple[Stage, int, int | None]]
     ) -> dict[str, Assigned]:
-        """From stages that name all blocks, each with its IPU and its place in time."""
+        """Assigns blocks, all of which stages name, each with its IPU and its place in time."""
         found: dict[str, Assigned] = {}
         for given, ipu, place in stages:
             assigned = Assigned(functools.partial(given.of, ipu=ipu), place, self._phase(place))
@@ -141,9 +141,9 @@ class ShardedExecution(Strategy):
     Args:
         stages: `ipu.Stage`s or names of blocks, in order; or one `ipu.AutoStage`, which is
             `AutoStage.SAME_AS_IPU` by default. A stage without an IPU runs on that of its blocks,
-            or else on that of its place, from 0.
+            or else on the one numbered as its place, from 0.
     Raises:
-        PlacementError: a stage is neither.
+        PlacementError: a stage is neither a stage nor a name.
 
     Example:
         >>> def model(x):
@@ -229,7 +229,7 @@ class PipelinedExecution(ShardedExecution):
         stages: as in `ipu.ShardedExecution`.
         schedule: "grouped", "interleaved" or "sequential".
     Raises:
-        PipelineError: the schedule is none of these.
+        PipelineError: the schedule is unknown.
         PlacementError: a stage is neither a stage nor a name.
 
     Example:
@@ -264,7 +264,7 @@ class PipelinedExecution(ShardedExecution):
 
 
 def as_stage(where: str, given: object) -> Stage:
-    """A stage, from one or from the name of a block."""
+    """A stage, given as one or as the name of a block."""
     if isinstance(given, Stage):
         return given
     if isinstance(given, str):

@@ -1,1 +1,1 @@
-"""Which precision operations have: options of a scope, and `ipu.autocast`."""
+"""The precision of operations: options of a scope, and `ipu.autocast`."""

@@ -52,23 +52,23 @@ def autocast(
 
     A transform like `jax.checkpoint`: it composes with jit, grad, vmap and the others, and changes
     loops, branches, checkpoints, calls and custom derivatives inside the function, too. Conversions
-    in the function (`astype`) stay. Values that loops carry keep their dtypes, and so do operations
+    in the function (`astype`) stay. Values carried by loops keep their dtypes, and so do operations
     without a float16 form. Gradients have the dtypes of the arguments.
 
     Without `fun` it is a decorator, and a scope for a `with` statement, which casts what is traced
-    or run inside. There, values have the dtypes that they have without casts. Inside an autocast
+    or run inside. There, values keep the dtypes that they have without casts. Inside an autocast
     function or scope, another one casts by its policy, or not at all with `enabled=False`.
 
     Args:
         fun: a function of pytrees; the arrays among their leaves are cast. Other leaves, such as
-            Python numbers, are as they are.
+            Python numbers, stay as they are.
         policy: default: `ipu.CastPolicy()`.
         enabled: whether to cast.
         results: "original": float16 and float32 results have the dtypes that `fun` gives without
             casts; "computed": the dtypes that they are computed in, as in PopTorch.
     Raises:
-        ConfigError: a policy or `results` of another kind; a `with` statement outside of any
-            autocast function with `results="computed"`.
+        ConfigError: an invalid policy or `results`; a `with` statement outside any autocast
+            function with `results="computed"`.
 
     Source: PopTorch User Guide, "Automatic mixed-precision casting".
 

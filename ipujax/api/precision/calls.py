@@ -1,4 +1,4 @@
-"""How `ipu.autocast` enters loops, branches, calls, and functions with derivatives of their own."""
+"""How `ipu.autocast` enters loops, branches, calls, and functions with custom derivatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ jax_compat.hide_frames(__file__)
 
 
 class Caster(Protocol):
-    """What casts the equations of a jaxpr: `ipujax.api.precision.equations.Caster`."""
+    """Casts the equations of a jaxpr: `ipujax.api.precision.equations.Caster`."""
 
     def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Any]) -> list[Any]: ...
     def closed(self, jaxpr: Any, given: Sequence[Any]) -> list[Any]: ...
@@ -51,7 +51,7 @@ def _types(atoms: Sequence[Any]) -> list[tuple[Any, Any]]:
 
 
 def call(caster: Caster, eqn: Any, operands: Sequence[Held]) -> list[Any]:
-    """The same call, of a function that casts. Numbers stay numbers inside."""
+    """The same call, of a function that casts. Literals stay literals inside."""
     called = eqn.params["jaxpr"]
     closed = called if isinstance(called, ClosedJaxpr) else ClosedJaxpr(called, ())
     values = [operand.value for operand in operands]
@@ -120,7 +120,7 @@ def _while(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def _cond(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
-    """Results that some branch does not make in the common dtype return to the traced one."""
+    """Results return to the traced dtype unless all branches make them in the same one."""
     branches, (index, *rest) = eqn.params["branches"], operands
     shapes = [jax.eval_shape(lambda *x, b=b: caster.closed(b, x), *rest) for b in branches]
     out_avals = [
@@ -150,7 +150,7 @@ def _no_tangent(value: Any) -> Any:
 
 
 def _custom_jvp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
-    """The rule is traced at the dtypes that it was written for, and cast as the function is."""
+    """The rule is traced at the dtypes that it was written for, and cast like the function."""
     plain = partial(caster.closed, eqn.params["call_jaxpr"])
     results = jax.eval_shape(lambda *x: plain(x), *operands)
     outputs = [i for i, result in enumerate(eqn.outvars) if _is_differentiable(result.aval)]
@@ -189,9 +189,9 @@ def _is_differentiable(aval: Any) -> bool:
 
 
 def _custom_vjp(caster: Caster, eqn: Any, operands: Sequence[Any]) -> list[Any]:
-    """Forward and backward functions are traced at their own dtypes, and cast as the function is.
+    """Forward and backward functions are traced at their own dtypes, and cast like the function.
 
-    What the forward function saves keeps the dtype that it was computed in.
+    Values that the forward function saves keep the dtypes that they were computed in.
     """
     plain = partial(caster.closed, eqn.params["call_jaxpr"])
     results = jax.eval_shape(lambda *x: plain(x), *operands)
@@ -253,7 +253,7 @@ def _pulled(
     return tuple(by_number.get(i) for i in range(len(operands)))
 
 
-#: Equations that are entered in a way of their own, by the primitive's name.
+#: Rules for equations that need their own way to enter, by the primitive's name.
 RULES: dict[str, Callable[[Any, Any, Sequence[Any]], list[Any]]] = {
     "cond": _cond,
     "custom_jvp_call": _custom_jvp,

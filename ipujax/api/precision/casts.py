@@ -25,7 +25,7 @@ def is_cast(dtype: Any) -> bool:
 
 
 def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
-    """The value in the dtype if both are float16 or float32; finite numbers of programs stay so."""
+    """The value in the dtype if both are float16 or float32; finite literals stay finite."""
     if value.dtype == dtype or not (is_cast(value.dtype) and is_cast(dtype)):
         return value
     if weak and dtype == HALF:
@@ -38,7 +38,7 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
 
 
 def cast_like(values: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
-    """The values in the dtypes of the variables that they belong to."""
+    """The values in the dtypes of their variables."""
     return [
         cast(value, aval.dtype) if hasattr(aval, "dtype") else value
         for value, aval in zip(values, avals, strict=True)

@@ -1,7 +1,7 @@
-"""What `ipu.autocast` does to a jaxpr: equation by equation, it casts operands between floats.
+"""How `ipu.autocast` changes a jaxpr: it casts operands equation by equation.
 
-Values keep the dtype that they were computed in; the jaxpr's own dtype of a variable ("traced")
-returns where it must: in what loops carry, and where branches meet.
+Values keep the dtype that they were computed in; they return to the jaxpr's own dtype ("traced")
+only where they must: in values that loops carry, and where branches meet.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _POLICIES: list[CastPolicy] = []
 def scope(policy: CastPolicy | None) -> AbstractContextManager[Any]:
     """Operations traced inside are cast by this policy, or not at all.
 
-    Metadata are part of what JAX's caches look up, so that a function traced inside and outside of
-    a scope is traced twice.
+    Metadata are part of JAX's cache keys, so a function used inside and outside a scope is traced
+    twice.
     """
     if policy is None:
         return _marked(_OFF)
@@ -41,7 +41,7 @@ def scope(policy: CastPolicy | None) -> AbstractContextManager[Any]:
 
 
 def is_inside() -> bool:
-    """Whether what is traced now is inside of an autocast function."""
+    """Whether tracing is inside an autocast function."""
     return _SCOPE in jax_compat.metadata_here()
 
 
@@ -87,7 +87,7 @@ class Caster:
         return lambda *given: self.closed(jaxpr, [*captured, *given])
 
     def trace(self, fun: Callable[..., Any], like: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-        """The function, whose own autocast functions are scopes, and what it captures."""
+        """The traced function, in which autocast functions are scopes, and what it captures."""
         with scope(self.policy):
             return jax_compat.trace_call(fun, like)
 
@@ -98,7 +98,7 @@ class Caster:
         return _Off(self.policy) if named == _OFF else Caster(_POLICIES[int(named)])
 
     def equation(self, eqn: Any, operands: Sequence[Held]) -> list[Any]:
-        """Its results, from operands that may have other dtypes than were traced."""
+        """The equation's results, from operands that may have other dtypes than were traced."""
         name = eqn.primitive.name
         called = autocast_calls.RULES.get(name)
         if called is not None:
@@ -125,7 +125,7 @@ class Caster:
         return jax_compat.bind(eqn, values, **self._parameters(eqn, values, target))
 
     def _target(self, name: str, operands: Sequence[Held]) -> Any:
-        """The dtype of all operands; None where each keeps its own."""
+        """The dtype of all operands; None if each keeps its own."""
         wanted = self.policy.list_of(name)
         if wanted in ("fp16", "fp32"):
             return HALF if wanted == "fp16" else FLOAT
@@ -154,7 +154,7 @@ class Caster:
 
 
 class Block:
-    """What is traced or run in a `with` statement, an operation at a time.
+    """Casts what is traced or run in a `with` statement, an operation at a time.
 
     Python sees values of the dtypes that they have without casts. Other operations inside take
     them in the dtypes that they were computed in.
@@ -162,7 +162,7 @@ class Block:
 
     def __init__(self, policy: CastPolicy) -> None:
         self._caster = Caster(policy)
-        #: By id, with the value itself, so that no other gets it.
+        #: Computed values by id, with the shown value itself, so that no other gets the same id.
         self._computed: dict[int, tuple[Any, Any]] = {}
 
     def run(self, call: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
@@ -188,7 +188,7 @@ class Block:
 
 
 def _is_weak_scalar(value: Any) -> bool:
-    """Whether JAX takes it for a literal, of whichever dtype."""
+    """Whether JAX treats it as a literal of any dtype."""
     is_traced = isinstance(value, jax.core.Tracer)
     return not is_traced and np.ndim(value) == 0 and getattr(value, "weak_type", True) is True
 
@@ -201,7 +201,7 @@ def block(policy: CastPolicy) -> Iterator[None]:
 
 
 class _Off(Caster):
-    """All at the dtypes that were traced."""
+    """Runs everything at the traced dtypes."""
 
     def equation(self, eqn: Any, operands: Sequence[Held]) -> list[Any]:
         return _as_traced(eqn, operands)
@@ -218,7 +218,7 @@ def _read(atom: Any, values: Mapping[Any, Held]) -> Held:
 
 
 def _converted(eqn: Any, value: Any) -> Any:
-    """What the program converts, it converts; conversions from a dtype to itself do nothing."""
+    """Keeps the program's conversions; those from a dtype to itself do nothing."""
     wanted = jnp.dtype(eqn.params["new_dtype"])
     if wanted == eqn.invars[0].aval.dtype and is_cast(wanted):
         return value

@@ -1,4 +1,4 @@
-"""`CastPolicy`: which operations of an autocast function run in float16, and which in float32."""
+"""`CastPolicy`: which operations of an autocast function run in float16 and which in float32."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ipujax.errors import ConfigError
 
-#: Compute the same function of operands of any float dtype; all of one dtype.
+#: Primitives that compute the same function for any float dtype; all operands have one dtype.
 _ALIKE = """
     abs acos acosh add add_any asin asinh atan atan2 atanh cbrt ceil clamp concatenate cos cosh
     digamma div dot_general conv_general_dilated dynamic_update_slice eq erf erf_inv erfc exp exp2
@@ -17,7 +17,7 @@ _ALIKE = """
     nextafter pad pow ragged_dot_general rem round rsqrt scatter scatter-add scatter-max scatter-min
     scatter-mul scatter-sub select_and_scatter_add select_n sign sin sinh sqrt square sub tan tanh
 """.split()  # noqa: SIM905
-#: Results have the dtype of their own operand: these move, select or add up values.
+#: Primitives whose results have the dtype of their operand: they move, select or add up values.
 _EACH = """
     all_gather all_to_all argmax argmin broadcast_in_dim copy copy_p cumlogsumexp cummax cummin
     cumprod cumsum device_put dynamic_slice expand_dims gather optimization_barrier pbroadcast pmax
@@ -27,7 +27,7 @@ _EACH = """
 """.split()  # noqa: SIM905
 ALIKE, EACH = set(_ALIKE), frozenset(_EACH)
 
-#: What else users call them.
+#: Other names that users know.
 _ALIASES = {
     "bmm": "dot_general",
     "conv": "conv_general_dilated",
@@ -48,7 +48,7 @@ _ALIASES = {
     "where": "select_n",
 }
 
-#: PopTorch's default policy, as far as its operations are operations of JAX.
+#: PopTorch's default policy, as far as JAX has its operations.
 DEFAULTS = {
     "fp16": ("conv_general_dilated", "dot_general", "ipu_multi_conv"),
     "fp32": (),
@@ -61,7 +61,7 @@ _NOT_GIVEN: Any = object()
 
 
 def allow_casts(name: str) -> None:
-    """Policies may name this primitive: it computes in the dtype of its operands, any of them."""
+    """Lets policies name this primitive, which computes in any dtype that its operands have."""
     ALIKE.add(name)
 
 
@@ -78,13 +78,13 @@ class CastPolicy:
         fp16: operations whose float32 operands are cast to float16. Default: products and
             convolutions.
         fp32: operations whose float16 operands are cast to float32. Default: none.
-        promote: operations that take float32 where their operands are mixed. Default: atan2,
+        promote: operations that use float32 if their operands are mixed. Default: atan2,
             concatenate, eq and scatter.
-        demote: operations that take float16 where their operands are mixed. Default: none.
-        mixed: "half" or "float": what other operations take where their operands are mixed.
-            PopTorch's default is "half" (`HalfFloatCastingBehavior.FloatDowncastToHalf`).
+        demote: operations that use float16 if their operands are mixed. Default: none.
+        mixed: "half" or "float": what other operations use if their operands are mixed. PopTorch's
+            default is "half" (`HalfFloatCastingBehavior.FloatDowncastToHalf`).
     Raises:
-        ConfigError: an operation that has no name here, or is in two lists; another `mixed`.
+        ConfigError: an unknown operation, or one in two lists; an invalid `mixed`.
 
     Source: PopTorch User Guide, "Custom casting policies", and `poptorch.autocasting`.
 

@@ -28,7 +28,8 @@ def precision(**options: Value | Mapping[str, Any]) -> Iterator[None]:
     inner block overrides an outer one; both override `compiler_options` and the environment.
 
     Args:
-        partials_type: "float" or "half": type of the sums in float16 products and convolutions.
+        partials_type: "float" or "half": type in which float16 products and convolutions are
+            accumulated.
         available_memory_proportion: 0 to 1: share of a tile's memory that a product or convolution
             may use for temporaries.
         matmul_options, convolution_options: more options of PopLibs, a dict or JSON, such as
@@ -36,7 +37,7 @@ def precision(**options: Value | Mapping[str, Any]) -> Iterator[None]:
         stochastic_rounding: round elementwise float16 results and products at random, so that the
             mean is exact. Reductions such as `jnp.sum` round to nearest.
         half_overflow: "infinity", "saturate" or "nan": what float16 results beyond 65504 become.
-        floating_point_exceptions: "inv", "div0", "oflo", or several with commas between: end the
+        floating_point_exceptions: "inv", "div0", "oflo", or several, comma-separated: end the
             program with an error that names the source line.
         fast_math: allow rewrites that hold for real numbers but not for every float.
     Raises:
@@ -57,7 +58,7 @@ def precision(**options: Value | Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def scope_of(where: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Sets options of single operations; `where` is the function that users called."""
+    """Sets options of individual operations; `where` is the function that users called."""
     # Imported here, because JAX imports this package while it looks for plugins.
     from jax.experimental.xla_metadata import set_xla_metadata
 
@@ -66,7 +67,7 @@ def scope_of(where: str, options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def check_scoped(where: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata that sets options for single operations.
+    """The metadata that sets options for individual operations.
 
     Raises:
         ConfigError: an unknown name, or a value that the option does not allow.

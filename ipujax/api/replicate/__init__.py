@@ -1,1 +1,1 @@
-"""Replication over IPUs: `ipu.pmap`, collectives, weights that lie partitioned over replicas."""
+"""Replication over IPUs: `ipu.pmap`, collectives, weights partitioned over replicas."""

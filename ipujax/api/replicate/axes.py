@@ -16,7 +16,7 @@ WHERE = "ipu.pmap"
 
 
 def is_none(value: Any) -> bool:
-    """Whether a value is None, which is a leaf in trees of axes."""
+    """Whether a value is None; trees of axes treat None as a leaf."""
     return value is None
 
 
@@ -50,7 +50,7 @@ def broadcast_axes(name: str, axes: Any, tree: Any) -> list[Any]:
 
 
 def num_replicas(leaves: Sequence[Any], axes: Sequence[Any]) -> int | None:
-    """The length of the mapped axis; None where nothing is mapped."""
+    """The length of the mapped axis; None if nothing is mapped."""
     sizes: dict[int, tuple[int, ...]] = {}
     for leaf, axis in zip(leaves, axes, strict=True):
         shape = np.shape(leaf)
@@ -84,6 +84,6 @@ def to_front(leaf: Any, axis: Any) -> jax.Array:
 
 
 def from_front(leaf: jax.Array, axis: Any) -> jax.Array:
-    """The leaf with its replicas, which are along the first axis, along `axis`."""
+    """The leaf with its replicas moved from the first axis to `axis`."""
     number = axis if isinstance(axis, int) else 0
     return leaf if number == 0 else jnp.moveaxis(leaf, 0, number)

@@ -1,6 +1,6 @@
 """Collectives over arrays and pytrees, by Graphcore's names.
 
-Each binds one of JAX's primitives, or one of `primitives` where `jax.lax` has none.
+Each binds a JAX primitive, or one of `primitives` if `jax.lax` has none.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def cross_replica_sum(
     Args:
         x: pytree of arrays; each keeps its shape and dtype (bools are summed as int32).
         replica_group_size: sum within groups of this many consecutive replicas; None: over all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Raises:
-        ReplicationError: no axis is mapped, or the group size does not divide.
+        ReplicationError: no axis is mapped, or the group size does not divide the replicas.
 
     Example:
         >>> print(ipu.pmap(ipu.cross_replica_sum)(jnp.arange(4.0)))
@@ -46,12 +46,12 @@ def cross_replica_mean(
     """Averages x over the replicas; every replica gets the mean.
 
     Args:
-        x: pytree of arrays; integers give floats, as with `jnp.mean`.
+        x: pytree of arrays; integers become floats, as with `jnp.mean`.
         replica_group_size: average within groups of this many consecutive replicas; None: over
             all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Raises:
-        ReplicationError: no axis is mapped, or the group size does not divide.
+        ReplicationError: no axis is mapped, or the group size does not divide the replicas.
 
     Example:
         >>> print(ipu.pmap(ipu.cross_replica_mean)(jnp.arange(4.0)))
@@ -91,11 +91,11 @@ def all_gather(
     Args:
         x: pytree of arrays [...].
         replica_group_size: gather within groups of this many consecutive replicas; None: from all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         Arrays [replicas, ...].
     Raises:
-        ReplicationError: no axis is mapped, or the group size does not divide.
+        ReplicationError: no axis is mapped, or the group size does not divide the replicas.
 
     Example:
         >>> print(ipu.pmap(ipu.all_gather)(jnp.arange(2.0)))
@@ -122,13 +122,13 @@ def all_to_all(
         split_dimension: the dimension that is split; part i goes to replica i.
         concat_dimension: the dimension along which parts are concatenated, in replica order.
         replica_group_size: exchange within groups of this many consecutive replicas; None: all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         Arrays whose `split_dimension` is divided, and whose `concat_dimension` is multiplied, by
         the number of replicas.
     Raises:
-        ReplicationError: no axis is mapped, the group size does not divide, or a dimension is
-            missing or cannot be split.
+        ReplicationError: no axis is mapped, the group size does not divide the replicas, or a
+            dimension is missing or cannot be split.
 
     Example:
         >>> print(ipu.pmap(lambda x: ipu.all_to_all(x, 0, 0))(jnp.arange(4.0).reshape(2, 2)))
@@ -178,7 +178,7 @@ def assume_equal_across_replicas(x: Any, *, axis_name: AxisName | None = None) -
 
     Args:
         x: pytree of arrays and PRNG keys.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Raises:
         ReplicationError: no axis is mapped.
 

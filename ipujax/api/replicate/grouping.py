@@ -26,7 +26,7 @@ class ReplicaGrouping:
 
     Attributes:
         kind: "all", "consecutive" or "orthogonal".
-        group_size: replicas in each group.
+        group_size: number of replicas in each group.
         devices: one for each replica, in replica order.
         axis_names: names of the mesh's axes: the group, and the member within it.
     """
@@ -99,7 +99,7 @@ def replica_grouping(
         devices: one for each replica; by default all devices of the default platform.
         axis_names: names of the mesh's axes: the group, and the member within it.
     Raises:
-        ReplicationError: an unknown kind, or a group size that does not divide.
+        ReplicationError: an unknown kind, or a group size that does not divide the replicas.
 
     Example:
         Weights that are two-way tensor parallel and two-way data parallel on four replicas:

@@ -21,10 +21,10 @@ class ReplicaMesh:
     """The replicas of one `ipu.pmap`, in replica order when read row by row.
 
     Attributes:
-        mesh: one axis, or several where replicas are grouped.
-        names: those axes that groupings name, by these names; none where two groupings mean
-            different axes by one name.
-        groups: the axes over which the groups of a grouping are told apart.
+        mesh: has one axis, or several if replicas are grouped.
+        names: the axes that groupings name, by name; without names that two groupings use for
+            different axes.
+        groups: the axes that index the groups of a grouping.
     """
 
     mesh: Mesh
@@ -32,7 +32,7 @@ class ReplicaMesh:
     groups: Mapping[ReplicaGrouping, tuple[Hashable, ...]]
 
     def spec(self, axis: Any) -> PartitionSpec:
-        """How a value lies over the replicas whose axis of `in_axes` or `out_axes` is `axis`."""
+        """The partition of a value whose axis in `in_axes` or `out_axes` is `axis`."""
         if isinstance(axis, ReplicaGrouping):
             return PartitionSpec(self.groups[axis])
         return PartitionSpec() if axis is None else PartitionSpec(self.mesh.axis_names)
@@ -47,11 +47,11 @@ def mesh_of_groupings(groupings: Sequence[ReplicaGrouping], axis_name: Hashable)
     """The coarsest mesh that has axes for the groups and the members of each grouping.
 
     A grouping divides the replicas into runs of `_run_length` replicas: one axis counts the runs,
-    and another one the replicas within a run. Several groupings have a mesh where the length of
+    and another one the replicas within a run. Several groupings have a common mesh if the length of
     each run is a multiple of the next shorter one.
 
     Raises:
-        ReplicationError: the groupings have other devices, or runs that do not nest.
+        ReplicationError: the groupings have different devices, or runs that do not nest.
     """
     first = groupings[0]
     lengths = sorted({_run_length(grouping) for grouping in groupings}, reverse=True)
@@ -83,7 +83,7 @@ def _run_length(grouping: ReplicaGrouping) -> int:
 
 
 def _positions(grouping: ReplicaGrouping, lengths: Sequence[int]) -> tuple[range, range]:
-    """The axes of the groups and of the members among those of the mesh."""
+    """The numbers of the mesh's axes of the groups, and of the members."""
     cut = lengths.index(_run_length(grouping)) + 1
     outer, inner = range(cut), range(cut, len(lengths) + 1)
     return (inner, outer) if grouping.kind == "orthogonal" else (outer, inner)
@@ -92,7 +92,7 @@ def _positions(grouping: ReplicaGrouping, lengths: Sequence[int]) -> tuple[range
 def _meanings(
     groupings: Sequence[ReplicaGrouping], lengths: Sequence[int]
 ) -> dict[Hashable, range | None]:
-    """The axes that each name means, and None where groupings mean different ones by it."""
+    """The axes that each name means; None if groupings use it for different ones."""
     meanings: dict[Hashable, range | None] = {}
     for grouping in groupings:
         for name, found in zip(grouping.axis_names, _positions(grouping, lengths), strict=True):

@@ -92,13 +92,13 @@ def pmap(
         in_axes: the axis of replicas of each argument: an int, or a tuple with one entry for each
             positional argument, which may be a prefix of its pytree. None: all replicas get the
             same value; a `ReplicaGrouping`: the first axis has one entry for each group. Groupings
-            may differ where their runs nest. Keyword arguments are mapped over their first axis.
+            may differ if their runs nest. Keyword arguments are mapped over their first axis.
         out_axes: the same for the results. None: the result is equal on all replicas (not checked)
             and returned once; a `ReplicaGrouping`: it is returned once for each group.
         donate_argnums: positional arguments whose memory the results may reuse.
         static_broadcasted_argnums: positional arguments that are constants; hashable.
-        devices: one for each replica; by default the first devices of the default platform, as
-            many as the mapped axis is long, or all where no argument is mapped.
+        devices: one for each replica; by default the first devices of the default platform, as many
+            as the mapped axis is long, or all if no argument is mapped.
         compiler_options: as for `jax.jit`, such as
             {"ipu_maximum_cross_replica_sum_buffer_size": 1 << 20}.
     Raises:
@@ -225,7 +225,7 @@ class _MappedFunction:
         return [*broadcast_axes("in_axes", axes, dynamic), *broadcast_axes("in_axes", 0, kwargs)]
 
     def _replicas(self, leaves: Sequence[Any], axes: Sequence[Any]) -> ReplicaMesh:
-        """The replicas, divided as the groupings of arguments and results need."""
+        """The replicas, divided as the groupings of arguments and results require."""
         out_leaves = jax.tree.leaves(self.out_axes, is_leaf=is_none)
         groupings = [a for a in [*axes, *out_leaves] if isinstance(a, ReplicaGrouping)]
         size = num_replicas(leaves, axes)

@@ -35,12 +35,12 @@ def reduce_scatter(
         op: "add", "mean", "mul", "min", "max", "square_add" (the sum of squares); "logical_and",
             "logical_or" for bools; "local": no reduction, each replica keeps its own part.
         replica_group_size: reduce within groups of this many consecutive replicas; None: all.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         Arrays [ceil(n / r)].
     Raises:
-        ReplicationError: no axis is mapped, the group size does not divide, or the operator is
-            unknown or not defined for the dtype.
+        ReplicationError: no axis is mapped, the group size does not divide the replicas, or the
+            operator is unknown or not defined for the dtype.
 
     Example:
         >>> print(ipu.pmap(ipu.reduce_scatter)(jnp.array([[1, 2, 3], [10, 20, 30]])))

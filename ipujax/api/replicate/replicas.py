@@ -32,7 +32,7 @@ def default_axis(
 
     Args:
         name: the axes of all replicas.
-        groupings: further names, and the axes that each of them means.
+        groupings: further names, with the axes that each stands for.
     """
     token, token_of_names = _axis_of_pmap.set(name), _names_of_pmap.set(groupings)
     try:
@@ -47,7 +47,7 @@ def _names(axis_name: AxisName) -> tuple[Hashable, ...]:
 
 
 def _meant(axis_name: AxisName, mapped: Mapping[Hashable, Any]) -> AxisName:
-    """The mapped axes that a grouping's name means; other names as they are."""
+    """The mapped axes that a grouping's name stands for; other names unchanged."""
     known = {
         name: axes
         for name, axes in (_names_of_pmap.get() or {}).items()
@@ -62,8 +62,8 @@ def _meant(axis_name: AxisName, mapped: Mapping[Hashable, Any]) -> AxisName:
 def resolve_axis(where: str, axis_name: AxisName | None = None) -> AxisName:
     """The axis that a collective works over.
 
-    In this order: the one that is named; the axis of the enclosing `ipu.pmap`; the only mapped axis
-    of devices; the innermost `jax.vmap`. With several mapped axes of devices there is no default.
+    In this order: the named axis; the axis of the enclosing `ipu.pmap`; the only mapped axis of
+    devices; the innermost `jax.vmap`. If several axes of devices are mapped, there is no default.
 
     Raises:
         ReplicationError: there is none, or several.
@@ -122,7 +122,7 @@ class Replicas:
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
-        """The axes as a tuple, mostly of one."""
+        """The axes as a tuple, usually of one."""
         return _names(self.axis_name)
 
     @property
@@ -143,7 +143,7 @@ def resolve(
     """The replicas of a collective: all of the axis, or groups of consecutive ones.
 
     Raises:
-        ReplicationError: no such axis, or a size that does not divide its number of replicas.
+        ReplicationError: no such axis, or a size that does not divide the number of replicas.
     """
     axis_name = resolve_axis(where, axis_name)
     num_replicas = lax.axis_size(axis_name)
@@ -157,7 +157,7 @@ def resolve(
 
 
 def check_group_size(where: str, name: str, size: Any, num_replicas: int) -> int:
-    """The group size.
+    """Checks the group size.
 
     Raises:
         ReplicationError: it does not divide the number of replicas.
@@ -176,7 +176,7 @@ def replication_index(*, axis_name: AxisName | None = None) -> jax.Array:
     """The index of this replica.
 
     Args:
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         int32 [], from 0 to `replication_factor() - 1`.
     Raises:
@@ -193,7 +193,7 @@ def replication_factor(*, axis_name: AxisName | None = None) -> int:
     """The number of replicas, a Python int.
 
     Args:
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Raises:
         ReplicationError: no axis is mapped.
 

@@ -1,4 +1,4 @@
-"""Weights that lie partitioned over the replicas: each replica holds a part of each of them."""
+"""Weights partitioned over the replicas: each replica holds a part of each weight."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class WeightShard:
     """One replica's part of a weight, a pytree with one leaf; `ipu.shard_weights` makes them.
 
     Attributes:
-        part: [ceil(n / R)] of the weight's n elements on R replicas, padded with zeros. Outside of
-            the replicas it has one more axis, over which it is mapped.
-        shape: of the whole weight.
-        axis_name: the axis of the replicas; None for the enclosing mapped one.
+        part: [ceil(n / R)] of the weight's n elements on R replicas, padded with zeros. Outside the
+            replicas it has one more axis, over which it is mapped.
+        shape: shape of the whole weight.
+        axis_name: the axis of the replicas; None for the enclosing mapped axis.
     """
 
     part: jax.Array
@@ -34,7 +34,7 @@ class WeightShard:
 
 
 def is_shard(value: Any) -> bool:
-    """Whether it is a `WeightShard`: the leaves of trees in which weights are whole."""
+    """Whether it is a `WeightShard`, for trees in which shards are leaves."""
     return isinstance(value, WeightShard)
 
 
@@ -50,7 +50,7 @@ def check_no_shards(where: str, values: Any) -> None:
 
 @dataclass(frozen=True)
 class Partition:
-    """How one weight lies partitioned; hashable."""
+    """How one weight is partitioned; hashable."""
 
     shape: tuple[int, ...]
     axis_name: AxisName
@@ -64,7 +64,7 @@ class Partition:
 
 
 def partition_of(where: str, shard: WeightShard) -> Partition:
-    """Where the other parts are.
+    """The partition that the shard belongs to.
 
     Raises:
         ReplicationError: no axis is mapped, or the part is not that of one replica.
@@ -83,17 +83,17 @@ def partition_of(where: str, shard: WeightShard) -> Partition:
 def shard_weights(
     weights: Any, op: WeightOperator = "local", *, axis_name: AxisName | None = None
 ) -> Any:
-    """Partitions weights over the replicas: each keeps one part of each.
+    """Partitions weights over the replicas: each replica keeps one part of each weight.
 
     `ipu.pipeline` takes parameters in this form and gathers them where they are used. Their
-    gradients have it, too, and are summed over the replicas: an elementwise optimizer, such as
-    Adam or SGD, then updates parameters and state in parts.
+    gradients have this form, too, and are summed over the replicas: an elementwise optimizer, such
+    as Adam or SGD, then updates parameters and state in parts.
 
     Args:
         weights: pytree of arrays; those that are not floating-point stay whole.
         op: "local" for weights that are equal on all replicas; "add" or "mean" for gradients of
-            whole weights, which are reduced over the replicas on the way.
-        axis_name: the axis of the replicas; by default the enclosing mapped one.
+            whole weights, which are also reduced over the replicas.
+        axis_name: the axis of the replicas; by default the enclosing mapped axis.
     Returns:
         The pytree with `ipu.WeightShard` in place of arrays.
     Raises:

@@ -1,10 +1,10 @@
 """Complex functions as formulas of real and imaginary parts: a table, name -> formula.
 
-Zero, infinity and NaN give the results of XLA's CPU backend. `sqrt`, `log`, `sine` ...
-come from JAX mostly as real arithmetic already: the artifact is written after StableHLO's own
-complex-math expansion; the formulas here serve what is left, and programs by other front ends.
-No step on the way of a finite result is invalid, overflows or divides by zero: users may have asked
-for an error there.
+Zero, infinity and NaN give the results of XLA's CPU backend. From JAX, `sqrt`, `log`, `sine` ...
+mostly arrive as real arithmetic: the artifact is written after StableHLO's own complex-math
+expansion. The formulas here serve the remaining ops, and programs of other front ends.
+No step towards a finite result is invalid, overflows or divides by zero: users may have asked
+for errors in these cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INF = float("inf")
 
 
 def modulus(z: Pair) -> Term:
-    """|z| without overflow on the way."""
+    """|z| without intermediate overflow."""
     re, im = abs(z[0]), abs(z[1])
     most, least = re.maximum(im), re.minimum(im)
     ratio = least / _or_one(most)
@@ -50,7 +50,7 @@ def negate(z: Pair) -> Pair:
 
 
 def _scale_of(size: Term) -> Term:
-    """A power of four by which parts of that size, times or over another's, stay in range."""
+    """A power of four that keeps products and quotients of scaled parts in range."""
     small, step = (2.0**-62, 2.0**48) if size.dtype == "f32" else (2.0**-500, 2.0**384)
     return where(size < small, size.like(step), where(size > 1 / small, size.like(1 / step), 1.0))
 
@@ -64,14 +64,14 @@ def _scaled(z: Pair) -> tuple[Pair, Term]:
 def divide(x: Pair, y: Pair) -> Pair:
     """Smith's quotient (Algorithm 116, 1962), with C99's values at zero and infinity (annex G).
 
-    Where |im y| is larger both operands are turned by -i first, so that one formula serves.
+    Where |im y| is larger, both operands are first multiplied by -i, so that one formula serves.
     """
     (x_re, x_im), x_scale = _scaled(x)
     (y_re, y_im), y_scale = _scaled(y)
     y_size = abs(y_re).maximum(abs(y_im))
     by_zero = y_size.eq(0.0)
     endless = abs(x[0]).eq(_INF), abs(x[1]).eq(_INF)
-    # An infinite x counts as its direction.
+    # An infinite x is replaced by its direction.
     up = (endless[0] | endless[1]) & (y_size < _INF) & (y_size > 0.0)
     direction = tuple(
         where(up, where(infinite, whole.unary("sign"), 0.0), where(by_zero, whole, part))
@@ -95,7 +95,7 @@ def sign(z: Pair) -> Pair:
 
 
 def exponential(z: Pair) -> Pair:
-    """exp of half the real part twice, so that a small cosine meets no early infinity."""
+    """Multiplies by exp(re / 2) twice, so that nothing overflows before a small cosine."""
     re, im = z
     half = (re * 0.5).exp()
     flat = im.eq(0.0)
@@ -106,7 +106,7 @@ def exponential(z: Pair) -> Pair:
 
 
 def exponential_minus_one(z: Pair) -> Pair:
-    """expm1(a) cos b - 2 sin(b/2)^2: no cancellation near zero; far from it, halves as in exp."""
+    """expm1(a) cos b - 2 sin(b/2)^2: no cancellation near zero; large a as in `exponential`."""
     re, im = z
     half, half_sine = (re * 0.5).exp(), (im * 0.5).sin()
     flat, far = im.eq(0.0), re > 20.0
@@ -173,9 +173,10 @@ def cbrt(z: Pair) -> Pair:
 
 
 def _times_hyperbolic(factor: Term, x: Term, odd: bool) -> Term:
-    """factor * sinh(x), or * cosh(x): far out as halves of exp, for factors that make it finite.
+    """factor * sinh(x) if odd, else factor * cosh(x).
 
-    0 times infinity is 0 here, and so is 0 times NaN, as in C99.
+    Large |x| take exp(|x| / 2) twice: a small factor may keep the product finite. 0 times
+    infinity or NaN is 0 here, as in C99.
     """
     limit = 80.0 if x.dtype == "f32" else 700.0
     half = (abs(x) * 0.5).exp()
@@ -215,7 +216,7 @@ def cosh(z: Pair) -> Pair:
 
 
 def tanh(z: Pair) -> Pair:
-    """Kahan's (Branch cuts for complex elementary functions, 1987): no overflow on the way."""
+    """Kahan's formula (Branch cuts for complex elementary functions, 1987); never overflows."""
     re, im = z
     t, s = im.tan(), re.maximum(-11.0).minimum(11.0).sinh()
     beta = t * t + 1.0
@@ -255,7 +256,7 @@ def logistic(z: Pair) -> Pair:
 def power(x: Pair, y: Pair) -> Pair:
     """|x|^c e^(-d t) at the angle c t + d log|x|, with t the angle of x.
 
-    Where one factor leaves the range but perhaps not the product, that is e^(c log|x| - d t).
+    Where one factor leaves the range but the product may not, the modulus is e^(c log|x| - d t).
     """
     c, d = y
     zero = x[0].eq(0.0) & x[1].eq(0.0)

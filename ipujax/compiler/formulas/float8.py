@@ -1,8 +1,8 @@
-"""Floats of 8 and 4 bits as formulas: their numbers held in float32, their bits in bytes.
+"""Formulas for 8-bit and 4-bit floats: numbers are held in float32, bits in bytes.
 
 The formats are those of ml_dtypes (and its README's sources: OCP FP8, OCP MX, arXiv:2206.02915).
-Rounding is to nearest even; what is too large becomes infinity, or NaN where the format has none,
-or the largest number where it has neither.
+Rounding is to nearest even; numbers that are too large become infinity, or NaN if the format has
+no infinity, or the largest number if it has neither.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def rounded(f: SmallFloat, x: Term) -> Term:
     if f.kind == "scale":
         return _rounded_scale(x)
     exponent = ((x.bitcast("i32") & _MAGNITUDE) >> 23).minimum(254)
-    # 2^(quantum - 127) is what neighbours differ by; scaled by it, they are whole numbers.
+    # Neighbours differ by 2^(quantum - 127); divided by it, they are whole numbers.
     quantum = exponent.maximum(f.min_exponent + 127) - f.mantissa
     down = ((254 - quantum) << 23).bitcast("f32")
     up = (quantum << 23).bitcast("f32")
@@ -85,9 +85,9 @@ def rounded(f: SmallFloat, x: Term) -> Term:
 
 
 def _rounded_scale(x: Term) -> Term:
-    """A power of two from 2^-127 on, halves up; there is no zero and no sign.
+    """The nearest power of two from 2^-127 on, ties up; the format has no zero and no sign.
 
-    On integers alone: 2^-127 is no normal float32.
+    Computes with integers only: 2^-127 is not a normal float32.
     """
     bits = x.bitcast("i32")
     power = where(bits < 0x600000, bits.like(0), (bits + 0x400000) >> 23)
@@ -102,7 +102,7 @@ def _power(exponent: Term) -> Term:
 
 
 def decoded(f: SmallFloat, byte: Term) -> Term:
-    """ui8 bits -> the number, as float32; the bits of a NaN are its highest ones there."""
+    """ui8 bits -> the number, as float32; NaN bits become the highest bits of the mantissa."""
     bits = byte.convert("i32")
     if f.kind == "scale":
         power = _power(bits)

@@ -1,4 +1,4 @@
-"""The compiler's own program, and the tools that every pass works with."""
+"""The compiler's own program representation, and the tools that every pass uses."""
 
 from ipujax.compiler.ir.printer import to_text as to_text
 from ipujax.compiler.ir.program import NO_SOURCE as NO_SOURCE

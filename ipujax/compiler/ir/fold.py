@@ -1,4 +1,4 @@
-"""Elementwise ops on small constants, computed with NumPy where it rounds as an IPU does."""
+"""Folds elementwise ops on small constants with NumPy, where it rounds as an IPU does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHIFTS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def identity_of(name: str, dtype: np.dtype) -> Any:
-    """The neutral element of the op; None where it has none."""
+    """The neutral element of the op; None if it has none."""
     kind = traits_of(name).identity
     if not kind:
         return None
@@ -72,7 +72,7 @@ def is_identity(value: Value, name: str) -> bool:
 
 
 def fold_elementwise(op: Op) -> list[Value] | None:
-    """The result of an op on constants, or None where it is not computed here."""
+    """The result of an op on constants, or None if it is not folded."""
     for operand in op.operands:
         if operand.const is None or operand.const.size == 0:
             return None
@@ -109,13 +109,13 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
     if name == "select":
         return np.where(*arrays)
     if name == "divide" and kind != "f":
-        return None  # integers by zero: left to the device
+        return None  # integer division by zero is left to the device
     if name == "sqrt" and kind != "f":
         return None
     if kind in "fiu" and name in _EXACT:
         return _EXACT[name](*arrays)
     if kind == "f" and name in ("maximum", "minimum") and all(a.all() for a in arrays):
-        return _INTEGER[name](*arrays)  # the signs of zeros would matter
+        return _INTEGER[name](*arrays)  # not with zeros, whose signs would matter
     if kind in "iub" and name in _INTEGER:
         return _INTEGER[name](*arrays)
     if kind in "iu" and name in _SHIFTS:
@@ -124,7 +124,7 @@ def _compute(op: Op, arrays: list[np.ndarray]) -> np.ndarray | None:
 
 
 def _shift(name: str, array: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Shifts in zeros; nothing is left where the (unsigned) amount is the width or more."""
+    """Shifts in zeros; gives 0 where the (unsigned) amount is the width or more."""
     unsigned = np.dtype(f"u{array.itemsize}")
     bits, amount = array.view(unsigned), by.view(unsigned)
     width = 8 * array.itemsize
@@ -133,7 +133,7 @@ def _shift(name: str, array: np.ndarray, by: np.ndarray) -> np.ndarray:
 
 
 def _convert(array: np.ndarray, kind: str, to: str) -> np.ndarray | None:
-    """Float to integer differs between machines where out of range, so it is left to the device."""
+    """Leaves float to integer to the device: results out of range differ between machines."""
     if kind == "f" and DTYPES[to].kind in "iu":
         return None
     if DTYPES[to].kind == "b":

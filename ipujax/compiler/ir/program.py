@@ -1,8 +1,8 @@
-"""The compiler's own program: what stages 3 to 7 read and change.
+"""The compiler's own program representation, which stages 3 to 7 read and change.
 
-Blocks of ops in order; each op has operands and results; a region of an op is a block that may use
-any value of the blocks around it. A constant is a value without an op. Light on purpose: a program
-of 1,000 ops is read once from MLIR into this, and every pass after it costs microseconds per op.
+A block has ops in order; an op has operands and results; a region of an op is a block that may use
+any value of the blocks around it. A constant is a value without an op. It is light on purpose: a
+program of 1,000 ops is read once from MLIR, and every later pass costs microseconds per op.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the user wants an op: what stages, blocks, pipelines and `ipu.shard` said."""
+    """Where the user wants an op, as set by stages, blocks, pipelines and `ipu.shard`."""
 
     stage_ipu: int | None = None  #: number of the IPU in the device, from a stage or a shard
-    block_ipu: int | None = None  #: from a block, which a stage around it overrides
-    stage: int | None = None  #: its place in the pipeline
+    block_ipu: int | None = None  #: from a block; a stage around it overrides it
+    stage: int | None = None  #: its stage's index in the pipeline
     stage_name: str = ""
     direction: str = ""  #: "forward" or "backward"
     pipeline: str = ""  #: the schedule of the loop over micro-batches
     weight_update: tuple[tuple[str, str], ...] = ()  #: the stage's options for updates
     outlined: tuple[int, ...] = ()  #: numbers of the calls of `ipu.outlined` around it
-    #: the fewest bytes of what waits in the host's memory in that loop; None: nothing does
+    #: the smallest array offloaded to the host in this loop, in bytes; None if nothing is offloaded
     offload: int | None = None
     phase: placement.LeavingPhase | None = None  #: if values leave the tiles between phases
-    #: What reports name, and nothing else tells apart: of `ipu.block` and `ipu.outlined`.
+    #: Names of `ipu.block` and `ipu.outlined`, for reports only.
     block: str = field(default="", compare=False)
     function: str = field(default="", compare=False)
 
@@ -61,7 +61,7 @@ class Source:
         tuple[str, str], ...
     ] = ()  #: compiler options set for this op, see ipu.precision
     placed: Placed = NOWHERE
-    #: MLIR's text of its location and of those of its callers, innermost first, for reports alone
+    #: MLIR's text of its location and of its callers' locations, innermost first, for reports only
     locations: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -89,7 +89,7 @@ class Value:
         self.op = op
         self.index = index
         self.const = const
-        self.ipu = 0  #: that it lives on; set by stage 4
+        self.ipu = 0  #: the IPU that it lives on; set by stage 4
         self.is_remote = False  #: whether it lies in the host's memory; set by stage 4
 
     @property
@@ -98,7 +98,7 @@ class Value:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on the tiles while computing; tokens and values of the host have none."""
+        """Bytes on the tiles while computing; 0 for tokens and values on the host."""
         if self.dtype == TOKEN or self.is_remote:
             return 0
         return self.num_elements * DTYPES[self.dtype].held_numpy.itemsize
@@ -135,18 +135,18 @@ class Op:
         self.source = source
         self.regions = regions or []
         self.results: list[Value] = []
-        self.ipu = 0  #: that it runs on; set by stage 4
+        self.ipu = 0  #: the IPU that it runs on; set by stage 4
 
     @property
     def traits(self) -> Traits:
-        """The traits of ops with this name; of custom calls, of those with this target."""
+        """The traits of ops with this name; for custom calls, of calls with this target."""
         if self.name == "custom_call" and self.attrs.get("call_target_name") in CALL_TRAITS:
             return CALL_TRAITS[self.attrs["call_target_name"]]
         return TRAITS.get(self.name, UNKNOWN)
 
     @property
     def shown_name(self) -> str:
-        """As errors have it, with the target of a custom call."""
+        """The name for error messages, with the target of a custom call."""
         if self.name == "custom_call":
             return f"custom_call @{self.attrs['call_target_name']}"
         return self.name
@@ -173,13 +173,13 @@ class Parameter:
     name: str = ""  #: its place in the caller's pytrees: "params['layers'][3]['w']"
     donated: bool = False
     alias: int | None = None  #: the result that takes over its memory
-    memory_kind: str = placement.DEVICE  #: where the caller has it
+    memory_kind: str = placement.DEVICE  #: where the caller holds it
     layout: placement.MinorToMajor | None = None  #: as the caller sees it; None: row-major
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An argument or result as callers see it, if the program holds it in another way."""
+    """An argument or result as callers see it, if the program holds it in another form."""
 
     dtype: str  #: JAX's name
     shape: Shape
@@ -193,16 +193,16 @@ class Program:
     main: Block
     parameters: list[Parameter]
     result_names: list[str] = field(default_factory=list)  #: may be empty
-    #: The memories of the results that are not to be in the device's, by index.
+    #: Memory kinds of results that do not go to device memory, by index.
     result_memories: dict[int, str] = field(default_factory=dict)
     #: The layouts of the results that callers do not see as row-major, by index.
     result_layouts: dict[int, placement.MinorToMajor] = field(default_factory=dict)
     attrs: dict[str, Any] = field(default_factory=dict)
-    #: How callers want it, and for ops around which they set something else.
+    #: Compile options, and changes to them for single ops.
     options: ScopedOptions = field(default_factory=lambda: ScopedOptions(CompileConfig()))
-    #: Of the device; 1 where all ops are spread over the whole device, set by stage 4.
+    #: IPUs of the device; 1 if every op is spread over the whole device. Set by stage 4.
     num_ipus: int = 1
-    #: That `call` ops call, made after stage 4; they use no values but their arguments.
+    #: Functions for `call` ops, made after stage 4; they use no outside values but arguments.
     functions: list[Block] = field(default_factory=list)
     #: By index; passes that change a boundary type add to them.
     seen_arguments: dict[int, Seen] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Program:
 
     @property
     def argument_memories(self) -> dict[int, str]:
-        """The memories of the arguments that are not in the device's, by index."""
+        """Memory kinds of arguments that are not in device memory, by index."""
         kinds = {index: p.memory_kind for index, p in enumerate(self.parameters)}
         return {index: kind for index, kind in kinds.items() if kind != placement.DEVICE}
 
@@ -245,24 +245,24 @@ def splat(scalar: np.ndarray, shape: Shape, dtype: str) -> Value:
 
 
 def converted(value: Value, dtype: str, convert: Callable[[np.ndarray], np.ndarray]) -> Value:
-    """The constant with other elements, of the dtype's numpy type; a splat stays one."""
+    """The constant with converted elements, of the dtype's numpy type; a splat stays a splat."""
     assert value.const is not None, value
     const = first(value.const).reshape(()) if value.is_splat else value.const
     return Value(value.shape, dtype, const=np.broadcast_to(convert(const), value.shape))
 
 
 def number(scalar: float, shape: Shape, dtype: str) -> Value:
-    """The same from a Python number."""
+    """A constant with the same Python number everywhere."""
     return splat(np.asarray(scalar, DTYPES[dtype].numpy), shape, dtype)
 
 
 def splat_of(value: Value) -> Any:
-    """The one number that all elements of a constant are; None for other values."""
+    """The number that all elements of a constant equal; None for other values."""
     return first(value.const)[0] if value.is_splat and value.const is not None else None
 
 
 def number_of(value: Value) -> Any:
-    """The one number that all elements are, where that is known: a constant, perhaps broadcast."""
+    """The number that all elements equal, for a constant or its broadcast; else None."""
     while value.op is not None and value.op.name == "broadcast_in_dim":
         value = value.op.operands[0]
     return splat_of(value)
@@ -279,7 +279,7 @@ def walk_blocks(block: Block) -> Iterator[Block]:
 
 
 def walk_ops(block: Block) -> Iterator[Op]:
-    """All ops; those of regions after their op."""
+    """All ops; each op comes before those of its regions."""
     pending = [iter(block.ops)]
     while pending:
         for op in pending[-1]:
@@ -323,7 +323,7 @@ def _bodies(op: Op) -> list[Block]:
 
 
 def combiner_of(block: Block) -> str | None:
-    """The name of the op where the block is just `op(argument 0, argument 1)`."""
+    """The name of the op if the block is just `op(argument 0, argument 1)`."""
     if len(block.ops) != 1 or block.results != block.ops[0].results:
         return None
     (inner,) = block.ops

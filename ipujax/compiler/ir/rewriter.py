@@ -11,7 +11,7 @@ from ipujax.compiler.ir.writer import Writer
 from ipujax.errors import UnsupportedOpError
 from ipujax.types import BY_STABLEHLO
 
-#: (rewriter, op) -> the values that take the places of the op's results; None: the op stays.
+#: (rewriter, op) -> the values that replace the op's results; None: the op stays.
 Rule = Callable[[Any, Op], Sequence[Value] | None]
 
 
@@ -32,8 +32,8 @@ class Rewriter(Writer):
         super().__init__([])
         self.replaced: dict[Value, Value] = {}
         made = type(self)
-        self._is_plain = made.now is Rewriter.now  #: then no call for each value
-        #: Then ops that have no row in the table are not visited.
+        self._is_plain = made.now is Rewriter.now  #: if so, no call for each value
+        #: If so, ops without a row in the table are not visited.
         self._is_table = (
             self._is_plain and made.rule is Rewriter.rule and made.visit is Rewriter.visit
         )
@@ -74,7 +74,7 @@ class Rewriter(Writer):
         return self.replaced.get(value, value)
 
     def results(self, block: Block) -> list[Value]:
-        """What the rewritten block returns."""
+        """The results of the rewritten block."""
         return [self.now(value) for value in block.results]
 
     def visit(self, op: Op) -> None:
@@ -106,9 +106,9 @@ class Rewriter(Writer):
 
 
 def _before_host(value: Value) -> Value:
-    """The value on the device, where it is put on the host as the program ends.
+    """The value on the device, if it is put on the host at the end of the program.
 
-    What callers hold is computed from it, and then put there (`result_memories`).
+    The callers' form is computed from it, and then put on the host (`result_memories`).
     """
     while value.op is not None and value.op.name == "to_host":
         value = value.op.operands[0]
@@ -116,7 +116,7 @@ def _before_host(value: Value) -> Value:
 
 
 class Legaliser(Rewriter, ABC):
-    """Holds values of some types in another way; callers and Python see them as they were."""
+    """Changes how values of some types are held; callers and Python see them as before."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,11 +124,11 @@ class Legaliser(Rewriter, ABC):
 
     @abstractmethod
     def enters(self, value: Value) -> Value:
-        """Converts the value from the way callers hold it."""
+        """Converts the value from the callers' form."""
 
     @abstractmethod
     def leaves(self, value: Value) -> Value:
-        """Converts the value to the way callers hold it."""
+        """Converts the value to the callers' form."""
 
     @abstractmethod
     def illegal_dtype(self, value: Value) -> str:
@@ -136,7 +136,7 @@ class Legaliser(Rewriter, ABC):
 
     @abstractmethod
     def seen(self, value: Value) -> Seen | None:
-        """How callers see a value that the program holds in another way at its boundary too."""
+        """How callers see a value that the program holds in another form even at its boundary."""
 
     def program(self, program: Program) -> Program:
         main = program.main
@@ -166,7 +166,7 @@ class Legaliser(Rewriter, ABC):
         )
 
     def callback(self, op: Op) -> None:
-        """Python functions take and return arrays as callers hold them."""
+        """Converts for Python functions, which take and return arrays in the callers' form."""
         op.operands = [self.leaves(value) for value in op.operands]
         self.ops.append(op)
         op.results = [self.enters(value) for value in op.results]

@@ -1,4 +1,4 @@
-"""The options of single ops: those of the program, as changed by `ipu.precision`."""
+"""Options of single ops: the program's options, as changed by `ipu.precision`."""
 
 from __future__ import annotations
 

@@ -16,29 +16,29 @@ from typing import Any, Literal
 class Traits:
     """Facts about one op; by default false, or empty.
 
-    In a program for several devices the rule of the op's name in `partition/rules` decides what
-    becomes of the op; where there is none, that of the kind `partition`; where there is none of
-    either, `replicated` says why.
+    In a program for several devices, the rule for the op's name in `partition/rules` partitions
+    the op; if there is none, the rule for the kind `partition` does; if there is neither,
+    `replicated` says why.
     """
 
     partition: str = ""
-    #: Attributes that name the dimensions along which elements meet; the kind is then "along".
+    #: Attributes that name the dimensions along which elements interact; the kind is then "along".
     along: tuple[str, ...] = ()
     replicated: str = ""  #: why every device does all of the op's work
     refused: str = ""  #: why the op cannot be compiled, as errors show it
     removed: str = ""  #: what replaces the op before it is lowered
 
     elementwise: bool = False  #: computes each element from those at the same place
-    scalars: bool = False  #: elementwise; some operands may be scalars beside arrays
+    scalars: bool = False  #: elementwise, but some operands may be scalars
     view: bool = False  #: its result is another view of its first operand
-    permutes: bool = False  #: a view of all its elements, each of them once
+    permutes: bool = False  #: a view that has each element exactly once
     reads_part: bool = False  #: reads a part of its first operand
     in_host: bool = False  #: has a form for an operand in the host's memory
     update: bool = False  #: its result is its first operand, changed in some places
     loads: bool = False  #: brings a value from the host's memory
     moves: bool = False  #: passes elements on unchanged
     chooses: bool = False  #: each element of the result is one of the operands'
-    cheap: bool = False  #: not a view, but cheap beside the ops around it
+    cheap: bool = False  #: not a view, but cheap compared with the ops around it
     product: bool = False  #: sums products in a wider type
     collective: bool = False  #: works on the operands of several devices
     control_flow: bool = False  #: its regions are programs, not functions of single elements
@@ -51,15 +51,15 @@ class Traits:
 
     #: The neutral element; ops that have one commute.
     identity: Literal["", "zero", "one", "ones", "lowest", "highest"] = ""
-    #: On complex numbers: one op for each part; one op with two values for each complex one; the
-    #: same, with the complex values marked for its rule.
+    #: How it treats complex numbers: one op for each part; one op with a pair of values for each
+    #: complex one; or the same, with the pairs marked for its rule.
     complex: Literal["", "parts", "pairs", "marked pairs"] = ""
     #: Which operands are indices.
     indices: Callable[[Any], range] | None = None
 
 
 TRAITS: dict[str, Traits] = {}
-#: Of custom calls, by target; those of other targets have the row of "custom_call".
+#: Traits of custom calls, by target; other targets use the row of "custom_call".
 CALL_TRAITS: dict[str, Traits] = {}
 
 #: For undeclared names; programs with such ops are refused by name.
@@ -67,10 +67,10 @@ UNKNOWN = Traits(replicated="it is not known")
 
 
 def declare(*names: str, **facts: Any) -> None:
-    """Writes the rows of ops that have these traits.
+    """Adds a row with these traits for each op.
 
     Raises:
-        TypeError: an op has a row already, or the facts are no traits.
+        TypeError: an op has a row already, or a fact is not a trait.
     """
     if "along" in facts:
         facts["partition"] = "along"
@@ -84,10 +84,10 @@ def declare(*names: str, **facts: Any) -> None:
 
 
 def declare_call(target: str, **facts: Any) -> None:
-    """Writes the row of custom calls of this target."""
+    """Adds the row for custom calls of this target."""
     CALL_TRAITS[target] = Traits(effect=True, **facts)
 
 
 def traits_of(name: str) -> Traits:
-    """The row of the op of that name, with or without StableHLO's prefix."""
+    """The row for an op's name, with or without StableHLO's prefix."""
     return TRAITS.get(name.removeprefix("stablehlo."), UNKNOWN)

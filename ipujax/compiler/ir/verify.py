@@ -1,7 +1,7 @@
-"""What may exist between stages. A failure is a bug in ipujax, never the user's.
+"""Checks programs between stages. A failure is a bug in ipujax, never the user's.
 
-Where IPUJAX_VERIFY is set, as in the tests, everything is checked after every stage. Otherwise only
-what would make lowering go wrong is, once, after the last stage that changes the program.
+If IPUJAX_VERIFY is set, as in the tests, everything is checked after every stage. Otherwise only
+the structure is checked, which lowering needs, once, after the last stage that changes the program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def verify(program: Program, stage: str) -> None:
 
 
 def check_structure(program: Program, stage: str) -> None:
-    """Every value is defined before it is used, and each op knows its results."""
+    """Checks that values are defined before use, and that results know their op."""
     for root in (program.main, *program.functions):
         _check_block(root, set(), stage)
     if len(program.parameters) != len(program.main.args):
@@ -51,7 +51,7 @@ def _check_block(block: Block, outside: set[Value], stage: str) -> None:
 
 
 def check_shapes(program: Program, stage: str) -> None:
-    """Dtypes are legal, constants have their dtype, elementwise shapes agree."""
+    """Checks that dtypes are legal, constants have their dtype, and elementwise shapes agree."""
 
     roots = (program.main, *program.functions)
     for block in (block for root in roots for block in walk_blocks(root)):

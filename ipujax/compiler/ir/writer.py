@@ -1,4 +1,4 @@
-"""Makes ops: passes and the reader add to a program in this way only.
+"""Makes ops. Passes and the reader add ops to a program only in this way.
 
 w = Writer(ops, source)                         # ops appended to `ops`, with that source
 y = w.op("negate", [x])                         # a value, of x's shape and dtype
@@ -24,7 +24,7 @@ from ipujax.compiler.ir.program import (
 
 
 class Writer:
-    """Appends ops to `ops`, with the source of the op whose place they take."""
+    """Appends ops to `ops`, with the source of the op that they replace."""
 
     def __init__(self, ops: list[Op], source: Source = NO_SOURCE):
         self.ops = ops
@@ -44,7 +44,7 @@ class Writer:
         like: Value | None = None,
         regions: list[Block] | None = None,
     ) -> Value:
-        """The only result of a new op.
+        """Appends an op and returns its only result.
 
         Args:
             shape, dtype: of the result; else those of `like`, else those of the first operand.
@@ -79,7 +79,7 @@ class Writer:
         return self.op("broadcast_in_dim", [value], attrs, shape=shape)
 
     def reduce(self, value: Value, dims: Sequence[int], name: str, start: float) -> Value:
-        """Combines over the dimensions, if any, by the op of that name."""
+        """Combines over the dimensions, if any, with the named op."""
         if not dims:
             return value
         shape = tuple(n for dim, n in enumerate(value.shape) if dim not in dims)
@@ -89,7 +89,7 @@ class Writer:
 
 
 def combiner(name: str, dtype: str, source: Source) -> Block:
-    """A region that combines two elements by the op of that name."""
+    """A region that combines two elements with the named op."""
     args, block = [Value((), dtype), Value((), dtype)], Block()
     block.args = args
     block.results = [Writer(block.ops, source).op(name, args)]

@@ -11,12 +11,12 @@ from jaxlib.mlir import ir
 
 
 def tensor_type(shape: Sequence[int], like: Any) -> Any:
-    """A tensor type with the elements of the type `like`."""
+    """A tensor type with the element type of `like`."""
     return ir.RankedTensorType.get(list(shape), like.element_type, loc=ir.Location.unknown())
 
 
 def numbers_of(operation: Any, name: str) -> list[int]:
-    """An attribute that is an array of numbers."""
+    """Reads an attribute that is an array of numbers."""
     return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
 
 
@@ -26,7 +26,7 @@ def set_numbers(operation: Any, name: str, numbers: Sequence[int]) -> None:
 
 
 class Emitter:
-    """Writes before `at`, in its location. Numbers of devices are written once, at the start.
+    """Writes ops before `at`, with its location. Values by device are written once, at the start.
 
     Args:
         block: the body of `main`.
@@ -92,7 +92,7 @@ class Emitter:
         return self.broadcast(value, kind.shape) if kind.shape else value
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
-        """Zeros with the elements of the type `like`."""
+        """Zeros with the element type of `like`."""
         element = like.element_type
         if not isinstance(element, ir.ComplexType):
             return self.filled(0, tensor_type(shape, like))
@@ -108,7 +108,7 @@ class Emitter:
         return self.one("stablehlo.constant", result, [], value=value)
 
     def broadcast(self, value: Any, shape: Sequence[int]) -> Any:
-        """A scalar in every element."""
+        """Broadcasts a scalar to every element."""
         return self.spread(value, shape, ())
 
     def spread(self, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
@@ -182,7 +182,7 @@ class Emitter:
         return self.reshape(self.dynamic_slice(table, starts, (1, *row)), row)
 
     def is_device(self, chosen: np.ndarray) -> Any:
-        """A scalar i1: whether this device is one of those that `chosen` marks."""
+        """A scalar i1: whether `chosen` marks this device."""
         number = self.by_device(np.asarray(chosen, np.int64))
         one = self.constant(np.asarray(1), ir.IntegerType.get_signless(32))
         return self.compare("EQ", number, one)
@@ -276,7 +276,7 @@ def _i64(value: int) -> Any:
 
 
 def _grouped(groups: np.ndarray, global_ids: bool) -> dict[str, Any]:
-    """As JAX writes it: with a channel, the ids are those of partitions."""
+    """Groups as JAX writes them: with a channel, the ids are those of partitions."""
     attributes = {
         "replica_groups": ir.DenseIntElementsAttr.get(np.ascontiguousarray(groups, np.int64)),
         "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>"),

@@ -1,11 +1,11 @@
-"""Arrays without elements, written as constants: there is nothing of them to shard.
+"""Replaces arrays without elements by constants: they have nothing to shard.
 
 %1 = slice %0 [0:0] : 0x8                    before
 %2 = dot_general %1, %1 : 8x8
 %1 = constant dense<> : 0x8                  after
 %2 = constant dense<0> : 8x8
 
-Results are then reported as XLA reports them: replicated, where nothing else shards them.
+Results are then reported as XLA reports them: replicated, unless something else shards them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fold_empty(module: Any) -> None:
 
 
 def _each(root: Any) -> Iterator[Any]:
-    """The ops outside of functions of single elements."""
+    """All ops but those in functions of single elements."""
     for operation in ops_in(root):
         yield operation
         traits = _traits(operation)
@@ -61,7 +61,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _zeros(operation: Any, kind: Any) -> Any:
-    """As text: Python has no class of attributes with complex elements."""
+    """Zeros, made from text: Python has no attribute class for complex elements."""
     kind = ir.RankedTensorType(kind)
     text = "0" if isinstance(kind.element_type, ir.IntegerType) else "0.0"
     if isinstance(kind.element_type, ir.ComplexType):

@@ -1,4 +1,4 @@
-"""Ops whose dimensions correspond: each is a list of factors, as in einsum.
+"""Localises ops whose dimensions correspond; each tensor is a list of factors, as in einsum.
 
 A factor is a number that operands and results give to their dimensions. Dimensions of one factor
 are sharded alike; a dimension without a factor (None) is whole on every device. Padding along a
@@ -30,7 +30,7 @@ from ipujax.compiler.partition.mesh import (
 )
 
 Dims = Sequence[int | None]
-Fill = Any  #: a scalar value; 0; or None for what may stay
+Fill = Any  #: a scalar value; 0; or None if the padding may stay
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Factors:
 
     Attributes:
         reduced: factors that only operands have; results are combined over their devices.
-        kind: by which op ("add", "maximum", ...).
+        kind: the op that combines them ("add", "maximum", ...).
         fills: what each operand's padding along `reduced` is filled with; None: no value is
             neutral, so there must be no padding.
-        linear: the operands that may be unreduced where the results are: the op of their parts
-            makes parts of its results.
-        summed: of each result, over which of `reduced` it is combined; None: over all.
+        linear: operands that may be unreduced if the results are: applied to parts of them, the
+            op makes parts of its results.
+        summed: for each result, the factors of `reduced` that it is combined over; None: all.
     """
 
     operands: Sequence[Dims]
@@ -60,7 +60,7 @@ class Factors:
         return tuple(d for f in sorted(self.reduced) for d in axes.get(f, ()))
 
 
-#: Writes local numbers into an op's attributes; given the axes of each factor.
+#: Writes local sizes into an op's attributes, given the axes of each factor.
 Adjust = Callable[[Any, dict[int, SubAxes]], None]
 
 
@@ -85,7 +85,7 @@ def localise(
 def localise_beside(
     localiser: Localiser, operation: Any, whole: Iterable[int], linear: Sequence[int] = ()
 ) -> None:
-    """Makes an op local whose tensors have the same dimensions, of which `whole` stay whole."""
+    """Localises an op whose tensors have the same dimensions; those in `whole` stay whole."""
     stays = set(whole)
     rank = len(localiser.shape(operation.results[0]))
     dims: Dims = tuple(None if d in stays else d for d in range(rank))
@@ -100,7 +100,7 @@ def no_factors(shape: Shape) -> list[int | None]:
 
 
 def local_sizes(name: str, dims: Dims) -> Adjust:
-    """Makes the sizes in that attribute those of a block, in dimensions with factors."""
+    """Replaces sizes in the attribute by those of a block, in dimensions with factors."""
 
     def adjust(operation: Any, axes: dict[int, SubAxes]) -> None:
         sizes = [
@@ -113,7 +113,7 @@ def local_sizes(name: str, dims: Dims) -> Adjust:
 
 
 def kept(before: Shape, after: Shape) -> Dims:
-    """The dimensions that the op takes whole, as factors of their own number."""
+    """A factor, the dimension's number, for each dimension that the op takes whole."""
     return tuple(d if b == a else None for d, (b, a) in enumerate(zip(before, after, strict=True)))
 
 
@@ -124,7 +124,7 @@ def _parts(
     mesh: Mesh | None,
     axes: dict[int, SubAxes],
 ) -> SubAxes:
-    """The axes over which operands stay unreduced, as the results then are."""
+    """The axes over which operands stay unreduced, and so do the results."""
     wanted = [layout.unreduced if layout else () for layout in localiser.declared(operation)]
     if mesh is None or not factors.linear or factors.kind != "add" or not all(wanted):
         return ()
@@ -236,7 +236,7 @@ def _keep_distinct(factors: Factors, axes: dict[int, SubAxes]) -> None:
 
 
 def _used_beside(factors: Factors, factor: int, axes: dict[int, SubAxes]) -> set[SubAxis]:
-    """The axes of the factors that an operand has together with this one, or a result of it."""
+    """The axes of other factors in each array that has this one; results include summed ones."""
     summed = factors.summed or [factors.reduced] * len(factors.results)
     pairs = zip(factors.results, summed, strict=True)
     arrays = [*factors.operands, *((*dims, *added) for dims, added in pairs)]

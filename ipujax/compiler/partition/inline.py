@@ -14,9 +14,9 @@ from ipujax.compiler.sources import METADATA
 
 
 def inline_calls(module: Any) -> None:
-    """Puts a copy of each called function in the call's place.
+    """Replaces each call by a copy of the function's body.
 
-    Only @main is left, and those that custom calls name.
+    Only @main and functions that custom calls name remain.
     """
     functions = functions_of(module)
     main = main_of(module)
@@ -50,7 +50,7 @@ def _within(outer: Any, inner: Any) -> Any:
 
 
 def _scope_of(call: Any, numbers: Iterator[int]) -> Any:
-    """The metadata of what replaces a call; a call of an outlined function gets a number."""
+    """The metadata of the ops that replace a call; calls of outlined functions get a number."""
     scope = call.attributes.get(METADATA)
     if scope is None or placement.OUTLINED not in scope:
         return scope
@@ -62,7 +62,7 @@ def _scope_of(call: Any, numbers: Iterator[int]) -> Any:
 
 
 def _inline(call: Any, function: Any, numbers: Iterator[int]) -> list[Any]:
-    """Moves the body of a function, which is empty then, before the call; returns its ops."""
+    """Moves a function's body before the call; returns its calls and its ops with regions."""
     block = function.regions[0].blocks[0]
     *ops, terminator = [op.operation for op in block.operations]
     scope = _scope_of(call, numbers)

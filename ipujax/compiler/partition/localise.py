@@ -1,4 +1,4 @@
-"""Local shapes: the global program, with a layout for every value, becomes one device's program.
+"""Turns the global program, with a layout for every value, into one device's program.
 
 Ops are changed in place: operands are converted to the layouts that the op's rule requires, and
 result types become those of blocks. How a value is actually sharded follows from the rules;
@@ -27,7 +27,7 @@ from ipujax.compiler.reader import TERMINATORS
 
 Rule = Callable[["Localiser", Any], None]
 
-#: How ops are made local, by kind: the name of the one op of that kind, or `Traits.partition`.
+#: Rules that make ops local, by kind: the name of an op, or its `Traits.partition`.
 KINDS: dict[str, Rule] = {}
 
 
@@ -35,9 +35,9 @@ def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
     """Registers a function `(localiser, operation)` for these kinds.
 
     Args:
-        always: also for ops whose operands and results every device has whole; else they stay.
+        always: also for ops without sharded operands or results; else such ops stay unchanged.
     Raises:
-        TypeError: a kind has one already.
+        TypeError: a kind has a rule already.
     """
 
     def register(function: Rule) -> Rule:
@@ -58,7 +58,7 @@ def localises(*kinds: str, always: bool = False) -> Callable[[Rule], Rule]:
 
 
 class Info(NamedTuple):
-    """Of a value: the whole tensor's shape, and how it is sharded."""
+    """The shape of the whole tensor, and how it is sharded."""
 
     shape: Shape
     layout: Layout | None
@@ -68,8 +68,8 @@ class Localiser:
     """Makes one module local.
 
     Attributes:
-        emit: writes new ops before the one at hand.
-        manual: the axes of the manual computations around the op at hand.
+        emit: writes new ops before the current op.
+        manual: the axes of the manual computations around the current op.
     """
 
     def __init__(self, shardings: Shardings, num_devices: int, block: Any):
@@ -77,19 +77,19 @@ class Localiser:
         self.num_devices = num_devices
         self.manual: Manual = frozenset()
         self.emit = Emitter(block)
-        # Values that are not here are whole, on every device.
+        # Values without an entry are whole on every device.
         self._infos: dict[Any, Info] = {}
         self._moved: list[dict[Any, Any]] = []
-        # (op, what its results are, block arguments that its operands are)
+        # (op, values that replace its results, block arguments that its operands replace)
         self._renamed: list[tuple[Any, list[Any], list[Any]]] = []
 
     # Blocks --------------------------------------------------------------------------------------
 
     def run(self, block: Any, wanted: Sequence[Layout | None]) -> None:
-        """All ops of a block; its arguments are known already.
+        """Makes all ops of a block local; the infos of its arguments are set already.
 
         Args:
-            wanted: the layouts of what the block returns.
+            wanted: the layouts of the block's results.
         """
         self._moved.append({})
         for op in list(block.operations):
@@ -123,7 +123,7 @@ class Localiser:
     # Values --------------------------------------------------------------------------------------
 
     def info(self, value: Any) -> Info | None:
-        """None for what is whole on every device."""
+        """None for values that are whole on every device."""
         return self._infos.get(value)
 
     def layout(self, value: Any) -> Layout | None:
@@ -136,7 +136,7 @@ class Localiser:
         return info.shape if info is not None else shape_of(value)
 
     def set(self, value: Any, layout: Layout | None) -> None:
-        """Records what a value of global type is, and gives it the type of its block."""
+        """Records the layout of a value of global type, and gives it the type of its block."""
         if layout is not None:
             shape = shape_of(value)
             self._infos[value] = Info(shape, layout)
@@ -148,12 +148,12 @@ class Localiser:
             self.set(value, layout)
 
     def adopt(self, value: Any, info: Info | None) -> None:
-        """Records what a value of local type is."""
+        """Records the info of a value of local type."""
         if info is not None and info.layout is not None:
             self._infos[value] = info
 
     def rename(self, operation: Any, values: Sequence[Any]) -> None:
-        """The results of the op are these values; the op is erased at the end."""
+        """Replaces the results of the op by these values; `finish` erases the op."""
         for result, value in zip(operation.results, values, strict=True):
             self.adopt(result, self._infos.get(value))
             if result.type != value.type:
@@ -161,7 +161,7 @@ class Localiser:
         self._renamed.append((operation, list(values), []))
 
     def splice(self, operation: Any, block: Any) -> None:
-        """The ops of the block replace the op; infos of results are set already."""
+        """Replaces the op by the ops of the block; the infos of its results are set already."""
         *ops, terminator = [op.operation for op in block.operations]
         for op in ops:
             op.move_before(operation)
@@ -169,7 +169,7 @@ class Localiser:
         self._renamed.append((operation, values, arguments))
 
     def substitute(self, operation: Any, value: Any, layout: Layout | None) -> None:
-        """Another value, of local type, replaces the op's only result."""
+        """Replaces the op's only result by a value of local type."""
         result = operation.results[0]
         self.adopt(value, Info(shape_of(result), layout))
         result.replace_all_uses_with(value)
@@ -178,13 +178,13 @@ class Localiser:
     def replace(self, operation: Any, value: Any) -> None:
         """The same for an op whose result was made local already."""
         result = operation.results[0]
-        # A value that comes later may be stored where this one was.
+        # A later value may get this one's address, and so its key.
         self.adopt(value, self._infos.pop(result, None))
         result.replace_all_uses_with(value)
         operation.erase()
 
     def take_as(self, value: Any, target: Layout | None) -> Any:
-        """The value in another layout; written before the op at hand."""
+        """The value in another layout; written before the current op."""
         info = self._infos.get(value) or Info(shape_of(value), None)
         if info.layout == target:
             return value
@@ -200,7 +200,7 @@ class Localiser:
         return made
 
     def _again(self, value: Any, info: Info, target: Layout | None) -> Any:
-        """A splat is written once more, in the other shape; None for other values."""
+        """Writes a splat again in the other shape; None for other values."""
         owner = value.owner
         if isinstance(owner, ir.Block):
             return None
@@ -258,21 +258,21 @@ class Localiser:
         return not any(value in infos for value in operation.operands)
 
     def whole_captures(self, region: Any) -> None:
-        """Makes outside values whole that the ops of a reducer or comparator use."""
+        """Makes whole the outside values that ops of a reducer or comparator use."""
         for block in region.blocks:
             for op in block.operations:
                 self.require_each(op.operation, [None] * len(op.operation.operands))
 
 
 def replicate(localiser: Localiser, operation: Any) -> None:
-    """The rule of ops that have no other: every device works on whole tensors."""
+    """The rule for ops without their own: every device works on whole tensors."""
     localiser.require_each(operation, [None] * len(operation.operands))
     for region in operation.regions:
         localiser.whole_captures(region)
 
 
 def shape_of(value: Any) -> Shape:
-    """The shape in the value's type; () where it is not a tensor."""
+    """The shape in the value's type; () if it is not a tensor."""
     shape = getattr(value.type, "shape", None)
     return tuple(shape) if shape is not None else ()
 

@@ -1,8 +1,8 @@
 """Meshes of devices, and layouts: how a tensor's dimensions are sharded over them.
 
-A device is its number in the device assignment, 0 to N-1, as StableHLO's partition_id and replica
-groups count. An axis of the mesh, or a part of one, is read as a list of sub-axes of prime size, so
-that two layouts are equal exactly when their sub-axes are.
+A device is identified by its number in the device assignment, 0 to N-1, as in StableHLO's
+partition_id and replica groups. An axis of the mesh, or a part of one, is read as a list of
+sub-axes of prime size, so that two layouts are equal exactly when their sub-axes are.
 
 N elements over n devices make blocks of ceil(N / n). The excess of the last blocks is padding: it
 repeats the last element, and no result may depend on it.
@@ -50,7 +50,7 @@ class Mesh:
         """The sub-axes, major first, of an axis or of a part of it.
 
         Returns:
-            None where the part is not a run of the axis' prime factors.
+            None if the part is not a run of the axis' prime factors.
         """
         whole = dict(self.axes)[axis]
         found, pre, stride = [], 1, whole
@@ -89,7 +89,7 @@ class Mesh:
         return total
 
     def groups(self, axes: SubAxes) -> np.ndarray:
-        """Devices that differ in `axes` only; one group a row, in the order of their numbers."""
+        """Groups of devices that differ only in `axes`, one per row, in order of their numbers."""
         others = self.other_axes(axes)
         order = np.lexsort((self.values(axes), self.values(others)))
         return order.reshape(-1, count(axes))
@@ -112,7 +112,7 @@ class Layout(NamedTuple):
     Attributes:
         unreduced: the axes over whose devices blocks are still to be combined, in the order of the
             mesh: each device has a part of its block.
-        kind: by which op ("add", "maximum", ...).
+        kind: the op that combines them ("add", "maximum", ...).
     """
 
     mesh: Mesh
@@ -136,7 +136,7 @@ class Layout(NamedTuple):
         return self.mesh.values((*self.sub_axes(), *self.unreduced))
 
     def grid(self) -> tuple[np.ndarray, bool, bool]:
-        """The devices by the block that each holds, with last dimensions for parts and for copies.
+        """The devices by the block that they hold; the last dimensions are for parts and copies.
 
         Returns:
             the devices, and whether there is a dimension for copies, and for parts.
@@ -150,14 +150,14 @@ class Layout(NamedTuple):
 
 
 def dims_of(layout: Layout | None, rank: int) -> tuple[SubAxes, ...]:
-    """The sub-axes of each dimension; none where every device has the tensor whole."""
+    """The sub-axes of each dimension; none if every device has the whole tensor."""
     return layout.dims if layout is not None else ((),) * rank
 
 
 def layout_of(
     mesh: Mesh | None, dims: Iterable[SubAxes], unreduced: Iterable[SubAxis] = (), kind: str = "add"
 ) -> Layout | None:
-    """The layout, or None where no dimension is sharded and nothing is unreduced."""
+    """The layout, or None if no dimension is sharded and nothing is unreduced."""
     dims = tuple(dims)
     axes = mesh.ordered(unreduced) if mesh is not None else ()
     if mesh is None or not (any(dims) or axes):
@@ -166,7 +166,7 @@ def layout_of(
 
 
 def reduced(layout: Layout | None) -> Layout | None:
-    """The layout of what is combined."""
+    """The layout after combining."""
     return layout_of(layout.mesh, layout.dims) if layout is not None else None
 
 
@@ -194,12 +194,12 @@ def even(size: int, axes: SubAxes) -> SubAxes:
 
 
 def padded(size: int, axes: SubAxes) -> SubAxes:
-    """All axes, unless there are more blocks than elements: then as `even`."""
+    """All axes, but those of `even` if there are more blocks than elements."""
     return axes if count(axes) <= size else even(size, axes)
 
 
 def without_padding(layout: Layout | None, shape: Sequence[int]) -> Layout | None:
-    """The layout with dimensions that would need padding whole."""
+    """The layout, but with whole dimensions where padding would be needed."""
     if layout is None:
         return None
     pairs = zip(shape, layout.dims, strict=True)

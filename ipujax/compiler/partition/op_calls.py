@@ -1,7 +1,7 @@
 """Custom calls that say how their dimensions correspond.
 
-Those of `ipu.ops` and `ipu.nn` say it in their configuration. JAX writes Shardy's rule beside its
-own, such as factorisations, whose leading dimensions are batches:
+Calls of `ipu.ops` and `ipu.nn` say it in their configuration. JAX attaches Shardy's rule to its own
+calls, such as factorisations, whose leading dimensions are batches:
 
     custom_call @lapack_sgetrf_ffi(%0) {sdy.sharding_rule = ([i, j, k])->([i, l, m], [i, n], [i])}
 """
@@ -27,11 +27,11 @@ REDUCED = "reduction_dim"
 
 
 class Numbered(NamedTuple):
-    """The number of each array's dimensions, None where one is whole on every device.
+    """A number for each dimension of each array; None if it is whole on every device.
 
     Attributes:
-        summed: of each result, the dimensions of operands over whose blocks it is added up.
-        block_starts: whether blocks have to know where they begin.
+        summed: for each result, the operand dimensions over whose blocks it is summed.
+        block_starts: whether the call needs to know where its block begins.
     """
 
     operands: list[list[int | None]]
@@ -41,7 +41,7 @@ class Numbered(NamedTuple):
 
 
 def numbered(operation: Any) -> Numbered | None:
-    """What a custom call says of its dimensions; None where it says nothing."""
+    """The dimension numbers that a custom call gives; None if it gives none."""
     config = _configuration(operation)
     if REDUCED in config:
         return _beside(operation, config[REDUCED])
@@ -74,7 +74,7 @@ def _configuration(operation: Any) -> dict[str, Any]:
 
 
 def _beside(operation: Any, reduced: int) -> Numbered:
-    """Arrays with the same dimensions, of which one is whole, beside scalars."""
+    """For scalars, and arrays that have the same dimensions, one of them whole."""
     rank = len(operation.results[0].type.shape)
     dims = [None if d == reduced else d for d in range(rank)]
     operands = [list(dims) if value.type.shape else [] for value in operation.operands]
@@ -83,7 +83,7 @@ def _beside(operation: Any, reduced: int) -> Numbered:
 
 
 def _numbered_by_rule(rule: Any) -> Numbered:
-    """By Shardy's factors, of those that operands and all results have, or that are reduced."""
+    """From Shardy's factors: those that operands and all results share, and reduced ones."""
     operands, results = (
         [
             [
@@ -108,7 +108,7 @@ def _numbered_by_rule(rule: Any) -> Numbered:
 
 
 def name_dimensions(module: Any) -> None:
-    """Writes Shardy's rule beside each call that has none."""
+    """Adds Shardy's rule to each call that has none."""
     for operation in ops_named(module.operation, "stablehlo.custom_call"):
         dims = numbered(operation)
         if dims is not None and RULE not in operation.attributes:
@@ -122,7 +122,7 @@ def _names() -> Iterator[str]:
 
 
 def _rule(dims: Numbered, operation: Any) -> str:
-    """Dimensions that are whole everywhere have names of their own, and are replicated."""
+    """Shardy's rule; dimensions that are whole everywhere have unique names and are replicated."""
     free = _names()
     names: dict[int, str] = {}
     sizes: dict[str, int] = {}
@@ -152,7 +152,7 @@ def _rule(dims: Numbered, operation: Any) -> str:
 
 
 def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
-    """Results are added up over the devices of their summed dimensions."""
+    """Makes the call local; results are summed over the devices of their summed dimensions."""
     operands: list[Dims] = list(dims.operands)
     summed = frozenset[int]().union(*dims.summed)
     fills = [0] * len(operands) if summed else None
@@ -172,7 +172,7 @@ def localise_op(localiser: Localiser, operation: Any, dims: Numbered) -> None:
 
 
 def _add_starts(localiser: Localiser, operation: Any, layout: Layout | None) -> None:
-    """A last operand: where the device's block of the only result begins."""
+    """Adds a last operand: where the device's block of the only result begins."""
     if layout is None:
         return
     shape = localiser.shape(operation.results[0])

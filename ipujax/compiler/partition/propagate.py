@@ -1,4 +1,4 @@
-"""Shardy's part: from JAX's annotations to a sharding for every value, and explicit reshards."""
+"""Runs Shardy: turns JAX's annotations into a sharding for every value and explicit reshards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ipujax.compiler.partition.shardings import SHARDING
 from ipujax.compiler.partition.stand_ins import name_composites, name_slices
 from ipujax.errors import InvalidProgramError
 
-#: In this order, after calls are inlined. Their nesting matters: a wrong one ends the process.
+#: In this order, after calls are inlined. Nesting matters: wrong nesting aborts the process.
 PROPAGATION = ("sdy-propagation-pipeline",)
 COLLECTIVES = (
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
@@ -26,7 +26,7 @@ COLLECTIVES = (
 
 
 def propagate(module: Any) -> None:
-    """Gives each value a sharding and writes where it changes, in place.
+    """Gives each value a sharding, and writes ops where it changes, in place.
 
     Raises:
         InvalidProgramError: Shardy refuses the module.
@@ -50,7 +50,7 @@ def propagate(module: Any) -> None:
 
 
 def _reduce_between(module: Any) -> None:
-    """Reduces values that become unreduced over other axes: Shardy would end the process there.
+    """Reduces values that become unreduced over other axes: Shardy would abort the process.
 
     %1 = sharding_constraint %0 unreduced={"y"}           before, where %0 is unreduced over "x"
     %1 = sharding_constraint %0                           after
@@ -67,7 +67,7 @@ def _reduce_between(module: Any) -> None:
 
 
 def _declare_replicated(module: Any) -> None:
-    """Writes the shardings of ops that Shardy left out, where a value becomes unreduced.
+    """Adds shardings that Shardy left out to ops whose result becomes unreduced.
 
     Shardy writes none for loops, branches and barriers whose values are all replicated, then
     removes reshards of these values, and refuses collectives on values without a sharding.
@@ -100,7 +100,7 @@ def _unreduced(attr: Any) -> set[str]:
 
 
 def _sharding_of(value: Any) -> Any:
-    """What JAX wrote about the sharding of a value; None where it wrote nothing."""
+    """The sharding that JAX wrote for a value; None if it wrote none."""
     if isinstance(value.owner, ir.Block):
         operation, index = value.owner.owner.operation, value.arg_number
         given = dictionaries_of(operation, "arg_attrs")
@@ -114,7 +114,7 @@ def _sharding_of(value: Any) -> Any:
 
 
 def _each_of(operation: Any, name: str, index: int) -> Any:
-    """The sharding of that number in an attribute that lists them."""
+    """The sharding at this index in an attribute that lists shardings."""
     if name not in operation.attributes:
         return None
     return list(sdy.TensorShardingPerValueAttr(operation.attributes[name]).shardings)[index]

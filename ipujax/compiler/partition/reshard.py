@@ -1,4 +1,4 @@
-"""From one layout to another: which collectives move the blocks."""
+"""Converts values between layouts with the collectives that move their blocks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _unreduced(layout: Layout | None) -> SubAxes:
 def _combine(
     emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout | None
 ) -> tuple[Any, Layout | None]:
-    """Combines parts over the axes that are reduced in `target`; blocks of it where they can be.
+    """Combines parts over the axes that are reduced in `target`, into its blocks where possible.
 
     Returns:
         the combined value, and its layout.
@@ -76,10 +76,10 @@ def _combine(
 def _scattered(
     shape: Shape, source: Layout, target: Layout | None, over: SubAxes
 ) -> tuple[int, SubAxes] | None:
-    """The dimension that `target` shards over the axes `over` too, and differs in no other.
+    """The only dimension where `target` differs, if it adds just the axes `over` there.
 
-    None where there is no such dimension, or its blocks have padding: they are not parts of
-    larger blocks.
+    None if there is no such dimension, or if its blocks have padding: then they are not parts
+    of larger blocks.
     """
     if target is None or target.mesh is not source.mesh:
         return None
@@ -97,7 +97,7 @@ def _scattered(
 def _place(
     emit: Emitter, value: Any, shape: Shape, source: Layout, target: Layout
 ) -> tuple[Any, Layout]:
-    """Blocks become parts that are zero elsewhere, along the axes that `target` has unreduced.
+    """Turns blocks into parts that are zero elsewhere, along axes that are unreduced in `target`.
 
     Returns:
         the value, and its layout.
@@ -122,7 +122,7 @@ def _place(
 
 
 def _keep_first(emit: Emitter, value: Any, target: Layout | None, axes: Sequence[SubAxis]) -> Any:
-    """Parts: the value on the first device along the axes, zeros on the others."""
+    """Makes parts: the value on the first device along the axes, zeros on the others."""
     if target is None or not axes:
         return value
     first = emit.is_device(target.mesh.values(tuple(axes)) == 0)
@@ -132,7 +132,7 @@ def _keep_first(emit: Emitter, value: Any, target: Layout | None, axes: Sequence
 def _move_blocks(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """From the blocks of one layout to those of another; parts stay parts."""
+    """Turns the blocks of one layout into those of another; parts stay parts."""
     if source is not None and target is not None and source.counts() == target.counts():
         return _exchange(emit, value, source, target._replace(unreduced=source.unreduced))
     source, target = reduced(source), reduced(target)
@@ -166,7 +166,7 @@ def _without_uneven(shape: Shape, layout: Layout | None, other: Layout | None) -
 def _move(
     emit: Emitter, value: Any, shape: Shape, source: Layout | None, target: Layout | None
 ) -> Any:
-    """From one layout to another of the same mesh; dimensions that change have no padding."""
+    """Converts between layouts of one mesh; dimensions that change have no padding."""
     if source is None:
         return take_block(emit, value, shape, None, target)
     if target is None:
@@ -176,7 +176,7 @@ def _move(
     if moved is not None:
         split, concat, axes = moved
         return emit.all_to_all(value, split, concat, source.mesh.groups(axes))
-    # Blocks are cut first where possible: then less is sent.
+    # Blocks are cut first where possible, to send less.
     cut = _cut_first(source, target)
     if cut != source:
         value = take_block(emit, value, shape, source, cut)
@@ -222,7 +222,7 @@ def _gather(emit: Emitter, value: Any, shape: Shape, source: Layout, target: Lay
 
 
 def _exchange(emit: Emitter, value: Any, source: Layout, target: Layout) -> Any:
-    """The blocks are the same, on other devices: each goes to one device that needs it."""
+    """Sends each block to one device that needs it; both layouts have the same blocks."""
     have, need = source.blocks(), target.blocks()
     pairs: dict[int, int] = {}
     for block in range(int(have.max()) + 1):
@@ -237,7 +237,7 @@ def _exchange(emit: Emitter, value: Any, source: Layout, target: Layout) -> Any:
 
 
 def _common(source: Layout, target: Layout) -> tuple[SubAxes, ...]:
-    """The axes, from the major one, that both have in each dimension."""
+    """The leading axes that both share, for each dimension."""
     common = []
     for have, need in zip(source.dims, target.dims, strict=True):
         count = 0
@@ -250,7 +250,7 @@ def _common(source: Layout, target: Layout) -> tuple[SubAxes, ...]:
 def _moved(
     source: Layout, target: Layout, common: tuple[SubAxes, ...]
 ) -> tuple[int, int, SubAxes] | None:
-    """(dim that is cut, dim that is joined, axes), if axes moved from one to another."""
+    """(dim that is cut, dim that is joined, axes), if axes moved between two dimensions."""
     lost = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(source.dims, common, strict=True))]
     won = [(d, x[len(c) :]) for d, (x, c) in enumerate(zip(target.dims, common, strict=True))]
     lost, won = [x for x in lost if x[1]], [x for x in won if x[1]]

@@ -1,4 +1,4 @@
-"""Meshes that differ only in the names of their axes become one: Shardy propagates within a mesh.
+"""Merges meshes that differ only in the names of axes: Shardy propagates within one mesh.
 
 sdy.mesh @m = <["a"=2, "b"=4]>, @n = <["x"=2, "y"=4]>                            before
 add %0 {<@m, [{"a"}, {}]>}, %1 {<@n, [{}, {"y"}]>}
@@ -17,7 +17,7 @@ from ipujax import jax_compat
 from ipujax.compiler.modules import dictionaries_of, functions_of
 from ipujax.compiler.partition.shardings import SHARDING, manual_axes
 
-#: Of a mesh: the name of the mesh that replaces it, and of each axis; none for axes of size 1.
+#: For each mesh: the mesh that replaces it, and its axes' new names; None for axes of size 1.
 Names = dict[str, tuple[str, dict[str, str | None]]]
 
 _OF_FUNCTIONS = ("arg_attrs", "res_attrs")
@@ -52,7 +52,7 @@ def name_axes_alike(module: Any) -> None:
 
 
 def _names(module: Any) -> Names:
-    """Those of the meshes that equal an earlier one but for names."""
+    """New names for the meshes that equal an earlier one but for names."""
     first: dict[Any, tuple[str, list[str]]] = {}
     names: Names = {}
     for op in module.body.operations:

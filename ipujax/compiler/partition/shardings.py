@@ -1,4 +1,4 @@
-"""Shardy's attributes as layouts; each distinct attribute is read once."""
+"""Converts Shardy's attributes to layouts; each distinct attribute is read once."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Shardings:
     def layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
         """The layout that a TensorShardingAttr gives a tensor of this shape.
 
-        Manual axes are left out: inside the computation a tensor has the shape that they leave.
+        Manual axes are left out: inside the computation, tensors are already blocks along them.
         """
         return self._known(attr, tuple(shape), manual, padded)
 
     def even_layout(self, attr: Any, shape: Sequence[int], manual: Manual) -> Layout | None:
-        """The same without padding, for blocks that are seen from outside."""
+        """The layout without padding, for blocks that users see."""
         return self._known(attr, tuple(shape), manual, even)
 
     def _known(self, attr: Any, shape: Shape, manual: Manual, fit: Fit) -> Layout | None:
@@ -142,7 +142,7 @@ def manual_axes(attr: Any) -> list[str]:
 
 
 def _axes(mesh: Mesh, references: Any) -> SubAxes:
-    """The sub-axes of a list of axes, up to a part of an axis that is not a list of them."""
+    """The sub-axes of a list of axes, up to the first part of an axis that has none."""
     found: SubAxes = ()
     for axis in references:
         reference = sdy.AxisRefAttr(axis)

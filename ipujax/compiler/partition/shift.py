@@ -1,4 +1,4 @@
-"""Indices into a tensor, as indices into a device's block of it."""
+"""Converts indices into a tensor to indices into a device's block of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def can_shift(operation: Any, indices: int) -> bool:
 
 
 def batch_dims(indices: Shape, vector_dim: int) -> list[int]:
-    """The dimensions of indices that do not hold the numbers of an index vector."""
+    """The dimensions of the indices, without the one that holds index vectors."""
     return [d for d in range(len(indices)) if d != vector_dim]
 
 
@@ -43,9 +43,9 @@ def zero_outside(
     """Sets elements of the op's local result to zero where they are not `inside`.
 
     Args:
-        dims: the dimensions of the result that those of `inside` are; None for a scalar.
+        dims: the result dimensions that correspond to those of `inside`; None for a scalar.
     """
-    # The op moves to a copy, since the selection comes after it.
+    # A copy replaces the op, since the selection comes after it.
     found = operation.clone(ip=ir.InsertionPoint(operation)).results[0]
     emit, shape = localiser.emit, list(found.type.shape)
     if dims is not None:
@@ -54,11 +54,11 @@ def zero_outside(
 
 
 class Shift(NamedTuple):
-    """Indices into a tensor become indices into a device's block of it.
+    """Converts indices into a tensor to indices into a device's block.
 
     Attributes:
         shape: of the whole tensor.
-        components: the dimension that each number of an index vector counts in.
+        components: the dimension that each number of an index vector indexes.
         vector_dim: the dimension of the indices that holds those numbers.
         axes: how the tensor's dimensions are sharded.
     """
@@ -70,7 +70,7 @@ class Shift(NamedTuple):
     axes: dict[int, SubAxes]
 
     def clamped(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
-        """Gathers take the nearest element where an index is outside."""
+        """Clamps the indices: gathers take the nearest element if an index is outside."""
         limits = [self.shape[d] - 1 if d in dims else 2**31 - 1 for d in self.components]
         low = [0 if d in dims else -(2**31) for d in self.components]
         element = indices.type.element_type
@@ -80,7 +80,7 @@ class Shift(NamedTuple):
         return emit.one("stablehlo.clamp", indices.type, [bounds[0], indices, bounds[1]])
 
     def local(self, emit: Emitter, indices: Any, dims: list[int]) -> Any:
-        """The indices, counted from where the device's block begins."""
+        """The indices, relative to the start of the device's block."""
         columns = [
             self.mesh.values(self.axes[d]) * block_size(self.shape[d], self.axes[d])
             if d in dims
@@ -107,7 +107,7 @@ class Shift(NamedTuple):
         return emit.reshape(part, [s for d, s in enumerate(shape) if d != self.vector_dim])
 
     def _vectors(self, emit: Emitter, rows: np.ndarray, indices: Any) -> Any:
-        """A device's row, next to every index vector."""
+        """A device's row, repeated for every index vector."""
         shape, element = list(indices.type.shape), indices.type.element_type
         if self.vector_dim == len(shape):
             return emit.broadcast(emit.by_device(rows[:, 0], element), shape)

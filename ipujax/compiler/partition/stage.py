@@ -1,4 +1,4 @@
-"""Stage 2: one program for all devices becomes one program for each device.
+"""Stage 2: turns one program for all devices into one program for each device.
 
 func @main(%x: 8x8 {sdy.sharding = [{"x"}, {}]}) -> 8xf32        before: global shapes
   %1 = reduce(%x) across [0]
@@ -78,7 +78,7 @@ def make_local(module: Any, num_devices: int) -> tuple[list[bytes], list[bytes]]
 def _declared(
     shardings: Shardings, main: Any, name: str, values: Sequence[Any]
 ) -> list[Layout | None]:
-    """The layouts that the attributes of that name, of arguments or results, ask for."""
+    """The layouts that the named attributes, of arguments or results, ask for."""
     layouts: list[Layout | None] = [None] * len(values)
     for index, attributes in enumerate(dictionaries_of(main, name)):
         if SHARDING in attributes:
@@ -107,7 +107,7 @@ def _write_signature(main: Any, block: Any) -> None:
 
 
 def _fitting(attributes: Any, kind: Any, outputs: list[Any]) -> Any:
-    """A result of another local type cannot take over the argument's memory."""
+    """Replaces an alias by a donation if the result has another local type."""
     named = {item.name: item.attr for item in attributes}
     alias = named.get("tf.aliasing_output")
     if alias is not None and outputs[ir.IntegerAttr(alias).value] != kind:

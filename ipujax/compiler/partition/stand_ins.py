@@ -1,4 +1,4 @@
-"""Composites with rules, renamed for propagation: Shardy does not know them.
+"""Renames composites with rules for propagation: Shardy does not know them.
 
 %1 = composite "chlo.erf" %0 {decomposition = @erf_impl}                             before
 %1 = custom_call @chlo.erf(%0) {sdy.sharding_rule = ([i, j])->([i, j])}       for Shardy
@@ -26,7 +26,7 @@ _LETTERS = "ijklmnopqrstuvwxyz"
 
 
 def name_slices(module: Any) -> None:
-    """Slices of which some dimension has one element; those dimensions count as summed over."""
+    """Renames slices with one element in some dimension; such dimensions count as summed over."""
     for operation in ops_named(module.operation, SLICE):
         shape = list(operation.operands[0].type.shape)
         taken = list(operation.results[0].type.shape)
@@ -62,13 +62,13 @@ def _slice_rule(shape: list[int], taken: list[int]) -> str | None:
 
 
 def is_stand_in(operation: Any) -> bool:
-    """Whether a custom call is one of those written here."""
+    """Whether a custom call was written here."""
     target = target_of(operation)
     return target == SLICE or target.startswith(PREFIX)
 
 
 def name_composites(module: Any) -> None:
-    """Composites become custom calls, or calls of their decompositions."""
+    """Turns composites into custom calls, or calls of their decompositions."""
     left = False
     for operation in ops_named(module.operation, COMPOSITE):
         name = name_of(operation)
@@ -88,7 +88,7 @@ def name_composites(module: Any) -> None:
 
 
 def as_op(operation: Any) -> Any:
-    """The op that such a custom call replaces."""
+    """Restores the op that such a custom call replaced."""
     given = operation.attributes.get(ATTRIBUTES)
     attributes = {item.name: item.attr for item in given} if given is not None else {}
     return _replace(operation, target_of(operation), attributes)
@@ -113,7 +113,7 @@ def _replace(operation: Any, name: str, attributes: dict[str, Any]) -> Any:
 
 
 def _sharding_rule(name: str, operation: Any) -> str | None:
-    """Elementwise, or along the last dimension; as Shardy's attribute."""
+    """Shardy's rule for an op that is elementwise or works along the last dimension."""
     shape = list(operation.operands[0].type.shape)
     if len(shape) >= len(_LETTERS):
         return None

@@ -7,8 +7,8 @@ Before:  %1 = negate(%0)                             After:  %9 = gelu_erf(%0)
          %9 = multiply(%4, %3)
 A sum of products is compared as a polynomial, so brackets and the order of factors do not matter:
 x / 2 (1 + tanh(u)) is the polynomial {x: 1/2, x tanh: 1/2}, and u the polynomial of GELU's cubic.
-A gradient is the polynomial of the derivative times anything else. Coefficients are compared to a
-few roundings of the dtype. Results are rounded once, where the parts were rounded one by one.
+A gradient is the polynomial of the derivative times anything else. Coefficients may differ by a
+few roundings of the dtype. Results are rounded once, while the parts were rounded one by one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ipujax.compiler.ir import (
     splat_of,
 )
 
-#: A product of values, each as often as it is a factor, sorted; and its coefficient in a sum.
+#: A product: its factors, sorted, with repeats. A polynomial maps products to coefficients.
 Monomial = tuple[Value, ...]
 Polynomial = dict[Monomial, float]
 
 MAX_TERMS = 32
 MAX_DEGREE = 8
 MAX_DEPTH = 24
-#: Values that are looked at from one tanh or erf on, in either direction.
+#: Values examined around one tanh or erf, in either direction.
 MAX_NEAR = 48
 #: Half of a unit in the last place of a number from 1 to 2.
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
@@ -77,7 +77,7 @@ class _Activations(Rewriter):
 
 
 class _Algebra:
-    """Values as polynomials of the values in `atoms` and of those that are no sum or product."""
+    """Values as polynomials of `atoms` and of values that are not sums or products."""
 
     def __init__(self, atoms: Sequence[Value]):
         self.known: dict[Value, Polynomial] = {atom: {(atom,): 1.0} for atom in atoms}
@@ -159,7 +159,7 @@ def _gelu_slope(x: Value, t: Value) -> Polynomial:
 
 
 def _argument(op: Op, x: Value) -> Polynomial:
-    """What stands in the tanh, erf or erfc of GELU of x."""
+    """The argument of the tanh, erf or erfc in GELU of x."""
     if op.name == "tanh":
         return _terms((_SCALE, [x]), (_SCALE * _CUBE, [x] * 3))
     return _terms((math.sqrt(0.5) if op.name == "chlo.erf" else -math.sqrt(0.5), [x]))
@@ -200,7 +200,7 @@ def _search(block: Block, found: dict[Value, Found]) -> None:
 
 
 def _arguments(op: Op) -> Iterator[Value]:
-    """The values x of which op(u) has the u that belongs to a GELU of x."""
+    """The values x for which op(u) can be part of a GELU of x."""
     (u,) = op.operands
     for x in _near([u], _factors):
         if x is u or x.is_splat:
@@ -214,7 +214,7 @@ def _factors(value: Value) -> Sequence[Value]:
 
 
 def _near(start: Sequence[Value], step: Callable[[Value], Sequence[Value]]) -> list[Value]:
-    """Up to MAX_NEAR values that steps lead to, nearest first."""
+    """Up to MAX_NEAR values that steps reach, nearest first."""
     seen = dict.fromkeys(start)
     for value in (pending := list(start)):
         for other in step(value):
@@ -247,7 +247,7 @@ def _search_from(op: Op, x: Value, users: dict[Value, list[Op]], found: dict[Val
 
 
 def _density(x: Value, users: dict[Value, list[Op]]) -> Value | None:
-    """exp(-x^2 / 2), where the program has it."""
+    """exp(-x^2 / 2), if the program computes it."""
     expected = _terms((-0.5, [x, x]))
     algebra = _Algebra([x])
 
@@ -264,7 +264,7 @@ def _density(x: Value, users: dict[Value, list[Op]]) -> Value | None:
 def _quotient(
     whole: Polynomial, part: Polynomial, algebra: _Algebra, dtype: str
 ) -> Value | float | None:
-    """The value, or number, that `part` is to be multiplied with to be `whole`."""
+    """The value or number that gives `whole` when multiplied by `part`."""
     own = {value for monomial in part for value in monomial}
     groups: dict[Monomial, Polynomial] = {}
     for monomial, coefficient in whole.items():

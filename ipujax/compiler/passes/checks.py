@@ -1,4 +1,4 @@
-"""Ends the program where an operation raises a floating-point exception that is enabled.
+"""Ends the program if an operation raises an enabled floating-point exception.
 
 Before:  %1 = log(%0)      After:  %1 = log(%0)
                                    %2 = compare(%1, inf) ... and(is_finite(%0)) ...
@@ -17,7 +17,7 @@ from ipujax.compiler.dtypes import FLOATS
 from ipujax.compiler.ir import Op, Program, Rewriter, Term, Value, combiner
 from ipujax.compiler.rules.registry import COMPUTING_CALLS
 
-#: Where x / 0, log 0 and the like are infinite: op -> which operand is at its pole, and where.
+#: Poles of x / 0, log 0 and the like: op -> index of an operand, and its value at the pole.
 POLES = {
     "divide": (1, 0.0),
     "log": (0, 0.0),
@@ -87,7 +87,7 @@ class _Checker(Rewriter):
         return self.term(self.reduce(flags.value, dims, name, start))
 
     def _on_all_replicas(self, op: Op, flag: Term) -> Term:
-        """Whether it holds on all replicas that the op joins."""
+        """Whether the flag is true on all replicas that the op combines."""
         attrs = {name: x for name, x in op.attrs.items() if name != "scatter_dimension"}
         regions = [combiner("and", "i1", self.source)]
         return self.term(self.op("all_reduce", [flag.value], attrs, shape=(), regions=regions))
@@ -105,7 +105,7 @@ class _Checker(Rewriter):
 
 
 def _hands_on(op: Op) -> bool:
-    """Whether infinities in its results are expected, as it does not compute its elements."""
+    """Whether infinities in its results are expected, since it does not compute its elements."""
     traits = op.traits
     if traits.combines and traits.collective:
         return all(inner.traits.moves or inner.traits.chooses for inner in op.regions[0].ops)

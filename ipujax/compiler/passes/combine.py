@@ -3,10 +3,10 @@
 Before:  %2 = all_reduce(%0) {add}      After:  %3 = multiply(%1, %1)
          %3 = multiply(%1, %1)                  %2, %4 = all_reduce(%0, %3) {add}
          %4 = all_reduce(%3) {add}
-A collective waits for others of the same body, groups and dtype until somebody needs its result,
-or until more bytes would wait than the option says (the names and meaning of IPUConfig's
+A collective waits for others of the same body, groups and dtype until an op needs its result,
+or until more bytes would wait than the option allows (the names and meaning of IPUConfig's
 `optimizations.maximum_cross_replica_sum_buffer_size` and `maximum_reduce_scatter_buffer_size` in
-Graphcore's TensorFlow). Numbers are the same bit for bit.
+Graphcore's TensorFlow). Results are identical bit for bit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ OPTIONS = {
     "all_reduce": "maximum_cross_replica_sum_buffer_size",
     "reduce_scatter": "maximum_reduce_scatter_buffer_size",
 }
-#: What a warning proposes as limit, and how many collectives that must save.
+#: The limit that a warning proposes, and how many collectives it must save.
 PROPOSED_BYTES, WORTH_A_WARNING = 1 << 20, 8
 
 
 def combine_collectives(program: Program) -> Program:
-    """Rewrites all blocks; warns where collectives stay apart that cost their latency."""
+    """Rewrites all blocks; warns if many small collectives remain, which each cost latency."""
     all_blocks = [(block, {op.name for op in block.ops}) for block in walk_blocks(program.main)]
     for name, option in OPTIONS.items():
         blocks = [block for block, names in all_blocks if name in names]
@@ -56,7 +56,7 @@ class _Waiting:
 
 
 def _grouped(block: Block, name: str, limit_bytes: Callable[[Op], int]) -> list[list[Op]]:
-    """The block's ops in a new order; collectives of that name that become one are together."""
+    """The block's ops in a new order; collectives of that name to combine are together."""
     placed: list[list[Op]] = []
     waiting: dict[Any, _Waiting] = {}
     made: dict[Value, Any] = {}  #: results of waiting collectives, with their keys
@@ -121,7 +121,7 @@ def _key(op: Op) -> Any:
 
 
 def _as_one(ops: list[Op]) -> Op:
-    """The first op with the operands of all; results stay the values that they are."""
+    """The first op with the operands of all; results stay the same values."""
     first = ops[0]
     for op in ops[1:]:
         first.operands = first.operands + op.operands

@@ -5,8 +5,8 @@ Before:  %2 = dot_general(%0, %1)    After:  %5 = concatenate(%1, %4)
          %4 = dot_general(%0, %1)            %2 = slice(%6)
                                              %4 = slice(%6)
                                              %3 = exponential(%2)
-What the others need is computed before. What `jax.checkpoint` recomputes is combined with what is
-recomputed alone. Both are off by default: the names and meaning are those of IPUConfig's
+Inputs of the other ops are computed first. Ops that `jax.checkpoint` recomputes are only combined
+with each other. Both are off by default: the names and meaning are those of IPUConfig's
 `optimizations.combine_matmuls` and `combine_embedding_lookups` in Graphcore's TensorFlow.
 """
 
@@ -30,16 +30,16 @@ from ipujax.compiler.ir import (
 )
 
 LEFT, RIGHT = 0, 1
-#: In the name of what is computed a second time.
+#: Part of the names of recomputed ops.
 REMATTED = "rematted_computation"
 
 
 class _Share(NamedTuple):
-    """What an op may be combined by.
+    """One way to combine an op with others.
 
     Attributes:
-        key: equal for ops that can be one.
-        other: the operand that is not shared, by its number.
+        key: equal for ops that can be combined.
+        other: index of the operand that is not shared.
     """
 
     key: Hashable
@@ -90,7 +90,7 @@ def _combine(
 
 
 class _Order(NamedTuple):
-    """A block's ops around the one that some become."""
+    """A block's ops around those that are joined."""
 
     before: list[Op]
     joined: list[Op]
@@ -98,9 +98,9 @@ class _Order(NamedTuple):
 
 
 def _order(ops: list[Op], members: Sequence[Op]) -> _Order:
-    """The first member is joined by those that do not depend on others of them.
+    """Joins the first member with members that do not depend on it or on each other.
 
-    What depends on none comes before, what does after. Ops with effects keep their order.
+    Ops that depend on none of these come before, others after. Ops with effects keep their order.
     """
     at = ops.index(members[0])
     known = set(members)
@@ -161,7 +161,7 @@ def _free(op: Op, side: int) -> list[int]:
 
 
 def _product_shares(op: Op) -> list[_Share]:
-    """By either operand, where the other one has a dimension along which it can be joined."""
+    """Shares for either operand, if the other has a dimension along which it can be joined."""
     shares = []
     for other in (RIGHT, LEFT):
         value, free = op.operands[other], _free(op, other)
@@ -202,7 +202,7 @@ def _joined(w: Writer, values: list[Value], dim: int) -> Value:
 
 
 def _table_share(op: Op) -> list[_Share]:
-    """By the table, where indices lead in the result and windows follow."""
+    """A share for the table, if in the result index dimensions come first and windows last."""
     numbers, (table, indices) = op.attrs["dimension_numbers"], op.operands
     rank, leading = len(op.results[0].shape), len(indices.shape) - 1
     has_batches = numbers.operand_batching_dims or numbers.start_indices_batching_dims

@@ -6,7 +6,7 @@ Before:  (%z: 4 x complex)                     After:  (%z: 4 x 2 x f32)
                                                        %2 = add(multiply(%re, %im), ...)
                                                        return concatenate(%1, %2)
 Callers' arrays hold the parts side by side, so arguments and results of the program have a last
-dimension of 2 and `Program.seen` remembers what callers see. Within, one op on complex values is
+dimension of 2 and `Program.seen` remembers what callers see. Inside, one op on complex values is
 
 * one op for each part, where it only moves elements;
 * one op on twice the values, where values go in and out together: loops, branches, sorts, scatters.
@@ -39,14 +39,14 @@ from ipujax.compiler.ir import (
 from ipujax.jax_compat import CALLBACK_TARGET
 from ipujax.types import BY_STABLEHLO
 
-#: By the complex type's name: the type of a part.
+#: The type of a part, by the complex type's name.
 PARTS = {"complex<f32>": "f32", "complex<f64>": "f64"}
 
 Parts = tuple[Value, Value]
 
 
 def split_complex(program: Program) -> Program:
-    """Rewrites the program where it has complex values.
+    """Rewrites the program if it has complex values.
 
     Raises:
         UnsupportedOpError: names the ops that have no meaning on complex values.
@@ -78,7 +78,7 @@ class _Splitter(Legaliser):
         return Seen(BY_STABLEHLO[value.dtype].name, value.shape) if _is_complex(value) else None
 
     def enters(self, value: Value) -> Value:
-        """Both parts side by side."""
+        """Splits an array that holds both parts side by side."""
         if not _is_complex(value):
             return value
         outer = Value((*value.shape, 2), PARTS[value.dtype], value.op, value.index)
@@ -130,7 +130,7 @@ class _Splitter(Legaliser):
     # Blocks --------------------------------------------------------------------------------------
 
     def block(self, block: Block, pairs_of_args: bool = False) -> None:
-        """Rewrites a block; its arguments come in pairs of one op's operands in a comparator."""
+        """Rewrites a block; a comparator has a pair of arguments for each operand of its sort."""
         args: list[Value] = []
         step = 2 if pairs_of_args else 1
         for begin in range(0, len(block.args), step):
@@ -291,7 +291,7 @@ def _zeros(op: Op) -> Value:
 
 
 def _convert(s: _Splitter, op: Op) -> None:
-    """From a real type: no imaginary part. To a real type: the real part alone."""
+    """From a real type, the imaginary part is zero; to a real type, the real part is kept."""
     (operand,), (result,) = op.operands, op.results
     if not _is_complex(operand):
         re = s.term(operand).convert(PARTS[result.dtype])
@@ -323,7 +323,7 @@ def _iota(s: _Splitter, op: Op) -> None:
 
 
 def _product(s: _Splitter, op: Op) -> None:
-    """Four real products; two where one side, or the result, is real."""
+    """Four real products; two if one side, or the result, is real."""
     (a, b), (c, d) = (s.of(v) if _is_complex(v) else (v, None) for v in op.operands)
     result = op.results[0]
     dtype = next(PARTS[v.dtype] for v in (result, *op.operands) if _is_complex(v))
@@ -345,7 +345,7 @@ def _product(s: _Splitter, op: Op) -> None:
 
 
 def _bitcast_convert(s: _Splitter, op: Op) -> None:
-    """To two words of a part's size, or from them."""
+    """Converts to or from two words of a part's size."""
     (operand,), (result,) = op.operands, op.results
     if _is_complex(operand) and _is_complex(result):
         s.parts[result] = s.of(operand)

@@ -1,11 +1,11 @@
-"""Algorithms of products in types that an IPU does not multiply, as conversions to these types.
+"""Replaces algorithms of products in types that an IPU cannot multiply by conversions.
 
 Before:  %2 = dot_general(%0, %1) {algorithm = f64 x f64, summed in f64}   f32
 After:   %2 = convert(%0)            f64
          %3 = convert(%1)            f64
          %4 = dot_general(%2, %3)    f64
          %5 = convert(%4)            f32
-Later passes then treat float64 as `ipu_x64` says, and 8-bit floats as everywhere.
+Later passes then treat float64 as `ipu_x64` says, and 8-bit floats as elsewhere.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rewrites by rules that hold for real numbers, where `fast_math` allows it.
+"""Applies rules that hold for real numbers, where `fast_math` allows it.
 
 Before:  %1 = divide(%0, 3.0)      After:  %1 = multiply(%0, 0.333...)
          %2 = multiply(%1, 6.0)            %2 = multiply(%0, 2.0)
          %3 = subtract(%2, %2)             0.0
-NaN, infinities and the sign of zero are not kept, and results may differ in the last place.
+NaN, infinities and the sign of zero are not preserved; results may differ in the last place.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _divide(w: Writer, op: Op) -> list[Value] | None:
     return _multiply(w, op)
 
 
-#: The operands of an op that stays may have been changed.
+#: A rule may change the operands of an op that stays.
 RULES: dict[str, Rule] = {
     "add": _add,
     "divide": _divide,

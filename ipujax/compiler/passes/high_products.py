@@ -1,4 +1,4 @@
-"""The upper words of 32-bit products, in 32 bits.
+"""Computes the upper words of 32-bit products in 32 bits.
 
 Before:  %2 = multiply(convert(%x), convert(%y))     i64     (the decomposition of chlo.mulhi)
          %4 = convert(shift_right_logical(%2, 32))   i32

@@ -3,9 +3,8 @@
 Before:  %r:3 = while(%w, 0, %x) cond { compare LT, %i, 10 }
                 body { return %w, add(%i, 1), tanh(%x @ %w) }
 After:   %r:2 = while(0, %x) {trip_count=10}
-                body { return add(%i, 1), tanh(%x @ %w) }    # %w of outside
-A loop is counted where its condition is `i < constant`, and i starts at a constant and grows by
-one.
+                body { return add(%i, 1), tanh(%x @ %w) }    # %w from outside
+A loop is counted if its condition is `i < constant`, and i starts at a constant and grows by one.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def _keep_carries(op: Op, kept: list[int]) -> None:
 
 
 def _count(op: Op) -> None:
-    """Sets `trip_count` where the number of iterations is known."""
+    """Sets `trip_count` if the number of iterations is known."""
     cond, body = op.regions
     test = cond.results[0].op
     if test is None or test.name != "compare" or test.attrs["comparison_direction"] != "LT":

@@ -5,8 +5,8 @@ Before:  %1: ui64 = iota()                                  After:  %1: ui32 = i
          %2: ui64 = shift_right_logical(%1, 32:ui64)                %3: ui32 = convert(%1)
          %3: ui32 = convert(%1)                                     %4: ui32 = convert(0)
          %4: ui32 = convert(%2)
-This holds where no number can reach 2**32, which the largest value of each op proves. What is left
-of 64 bits is refused, unless `ipu_x64` says otherwise.
+This is valid if no number can reach 2**32, which the largest value of each op proves. Remaining
+64-bit values are refused, unless `ipu_x64` says otherwise.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ def _illegal_values(block: Block, x64: str) -> dict[Value, Op | None]:
 
 
 class _Narrower(Rewriter):
-    """Values that are known to fit become 32 bits wide where they stand; what cannot do without 64
-    bits gets them widened again.
+    """Narrows values that are known to fit to 32 bits, in place; ops that need 64 bits get them
+    widened again.
     """
 
     outer_first = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.largest: dict[Value, int] = {}  #: of the values that were narrowed
+        self.largest: dict[Value, int] = {}  #: the largest number of each narrowed value
 
     def rule(self, op: Op) -> Sequence[Value] | None:
         replacement = self._narrowed(op)
@@ -91,7 +91,7 @@ class _Narrower(Rewriter):
         return [self._wide(value) for value in super().results(block)]
 
     def _takes_narrow(self, op: Op) -> bool:
-        """Whether the op may have its narrowed operands; narrows its constants where they must."""
+        """Whether the op accepts narrowed operands; narrows its constants if needed."""
         if op.name == "convert" or (op.results and op.results[0] in self.largest):
             return True
         if op.name != "compare" or any(self._top(value) is None for value in op.operands):
@@ -104,7 +104,7 @@ class _Narrower(Rewriter):
         return self.op("convert", [value], dtype="ui64") if value in self.largest else value
 
     def _top(self, value: Value) -> int | None:
-        """The largest possible value, where it is known to fit 32 bits."""
+        """The largest possible value, if it is known to fit 32 bits; else None."""
         if value.dtype == "ui64" and value.const is not None and value.const.size:
             top = int(value.const.max())
             return top if top < _WORD else None
@@ -116,7 +116,7 @@ class _Narrower(Rewriter):
         return converted(value, "ui32", lambda const: const.astype(np.uint32))
 
     def _narrowed(self, op: Op) -> list[Value] | None:
-        """Narrows the op where it is known to fit; returns a value that replaces its result."""
+        """Narrows the op if it is known to fit; may return a value that replaces its result."""
         result = op.results[0] if op.results else None
         if result is None or (result.dtype != "ui64" and op.name != "convert"):
             return None

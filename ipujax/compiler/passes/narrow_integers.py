@@ -1,12 +1,12 @@
-"""Computes 64-bit integers in 32 bits where all values they can have fit; for a Poplar SDK.
+"""Computes 64-bit integers in 32 bits if all their possible values fit; for a Poplar SDK.
 
 Before:  %c:2 = while(0, %x) {trip_count=10}    i64    After:  ... while(0, %x) {trip_count=10}  i32
                 body { %1 = minimum(%c, 7)      i64                    %1 = minimum(%c, 7)       i32
                        %2 = convert(%1)         i32
                        return add(%c, 1), ...   i64                    return add(%c, 1), ...    i32
 PopLibs copies and casts 64-bit integers and has no arithmetic on them. With x64 enabled JAX counts
-loops and computes indices in them. The results are the same: where an interval of 32 bits holds an
-op's operands and its result, known from constants, types and numbers of iterations.
+loops and computes indices in them. The results are the same: an op is narrowed only if intervals,
+known from constants, types and numbers of iterations, show that operands and result fit 32 bits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Narrower(Rewriter):
 
     def __init__(self) -> None:
         super().__init__()
-        #: By 64-bit value: the same numbers in 32 bits.
+        #: For each 64-bit value, the same numbers in 32 bits.
         self.twins: dict[Value, Value] = {}
         self.intervals: dict[Value, Interval] = {}  #: of values of 32 bits, where known
 
@@ -64,7 +64,7 @@ class _Narrower(Rewriter):
         return None
 
     def twin(self, value: Value) -> Value | None:
-        """The same numbers in 32 bits; None where they may not fit."""
+        """The same numbers in 32 bits; None if they may not fit."""
         if value.dtype not in _WIDE:
             return None
         if value not in self.twins and value.const is not None and value.const.size:
@@ -78,20 +78,20 @@ class _Narrower(Rewriter):
         self.twins[wide], self.intervals[narrow] = narrow, interval
 
     def _interval(self, value: Value) -> Interval:
-        """Of an integer of 32 bits or fewer."""
+        """The interval of a value of 32 bits or fewer."""
         if value.dtype == "i1":
             return 0, 1
         info = np.iinfo(DTYPES[value.dtype].numpy)
         return self.intervals.get(value, (int(info.min), int(info.max)))
 
     def _wide(self, narrow: Value, interval: Interval, like: Value) -> Value:
-        """The narrow value as what the rest of the program uses."""
+        """The narrow value, widened for the rest of the program."""
         wide = self.op("convert", [narrow], shape=like.shape, dtype=like.dtype)
         self._remember(wide, narrow, interval)
         return wide
 
     def _take_twins(self, op: Op) -> bool:
-        """Takes operands in 32 bits, if all 64-bit ones are known so."""
+        """Replaces 64-bit operands by their 32-bit twins, if all have one; returns whether."""
         wide = [value for value in op.operands if value.dtype in _WIDE]
         if not wide or any(self.twin(value) is None for value in wide):
             return False
@@ -136,7 +136,7 @@ class _Narrower(Rewriter):
         return [self._wide(narrow, interval, result)]
 
     def _interval_of(self, op: Op) -> Interval | None:
-        """Of the result; None where an operand or the op's values are not known."""
+        """The result's interval; None if an operand's interval or the op is not known."""
         if op.name == "iota":
             return 0, max(op.results[0].shape, default=1)
         values = op.operands[1:] if op.name == "select" else op.operands
@@ -152,7 +152,7 @@ class _Narrower(Rewriter):
         return min(ends), max(ends)
 
     def _counted(self, op: Op) -> Sequence[Value] | None:
-        """Counters of a loop become 32-bit numbers inside and after it."""
+        """Makes the counters of a loop 32-bit numbers inside and after it."""
         cond, body = op.regions
         first, counters = Writer([], op.source), {}
         for index, value in enumerate(body.args):
@@ -187,7 +187,7 @@ class _Narrower(Rewriter):
 
 
 def _counts(loop: Op, index: int) -> Interval | None:
-    """The first and the last number of a carry that grows by one, where these fit 32 bits."""
+    """The first and the last number of a carry that grows by one, if these fit 32 bits."""
     body = loop.regions[1]
     start, step = number_of(loop.operands[index]), body.results[index].op
     if body.args[index].dtype not in _WIDE or body.args[index].shape or start is None:

@@ -4,7 +4,7 @@ Before, with matmul_options={"scopes": {"layer1": o}}:
   %1 = dot_general(%0, %w)   at jit(f)/layer1/dot_general
 After:
   %1 = dot_general(%0, %w) {matmul_options=o}
-So products of equal shapes in other layers are no longer equal to it, and not outlined with it.
+Then products of equal shapes in other layers differ from it, and are not outlined with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OPTIONS = {"dot_general": "matmul_options", "convolution": "convolution_options"
 
 
 def set_product_options(program: Program) -> Program:
-    """Sets the options of ops for which there are some by layer or line."""
+    """Sets the options of ops that have some for their layer or line."""
     for op in walk_ops(program.main):
         if op.name in OPTIONS:
             _set(op, getattr(program.options.of(op), OPTIONS[op.name]), OPTIONS[op.name])

@@ -15,7 +15,7 @@ from ipujax.compiler.rules.precision import algorithm_refusal
 from ipujax.compiler.rules.registry import RULES
 from ipujax.errors import OutOfMemoryError, UnsupportedOpError
 
-#: More elements than an int32 index reaches, and than a Mk2 IPU has bytes.
+#: The most that an int32 index can address; more than a Mk2 IPU has bytes.
 MAX_ELEMENTS = 2**31 - 1
 
 
@@ -37,7 +37,7 @@ def refuse_unsupported(program: Program) -> Program:
 
 
 def refuse_misread(program: Program) -> Program:
-    """Refuses custom calls that their rules cannot read, while types are those of the program."""
+    """Refuses custom calls that their rules cannot read, while types are still the program's."""
     calls = [op for op in walk_ops(program.main) if op.name == "custom_call"]
     found = [(op.shown_name, why, op.source.line) for op in calls if (why := misread(op))]
     if found:
@@ -46,18 +46,18 @@ def refuse_misread(program: Program) -> Program:
 
 
 def refuse_unaddressable(program: Program) -> Program:
-    """Refuses arrays of which the passes could not even make a view that repeats one element."""
+    """Refuses arrays too large for the passes to even make a view that repeats one element."""
     _refuse_larger(program, np.iinfo(np.int64).max // 16, lambda value: _volume(value.shape))
     return program
 
 
 def _volume(shape: Shape) -> int:
-    """The elements that there would be without empty dimensions."""
+    """The number of elements, with empty dimensions counted as 1."""
     return math.prod(max(size, 1) for size in shape)
 
 
 def _refuse_larger(program: Program, limit: int, size_of: Callable[[Value], int]) -> None:
-    """Views cost nothing, so arrays that are never computed must be refused by their shape."""
+    """Refuses arrays by their shape, since views cost nothing and may never be computed."""
     of_ops = (
         (value, f"{op.name} (at {op.source.line})")
         for op in walk_ops(program.main)

@@ -41,7 +41,7 @@ class _Sinker(Rewriter):
         return [self.reshape(inner, result.shape)]
 
     def _barrier(self, op: Op) -> Sequence[Value] | None:
-        """Then what is computed again has its reshapes where it had them the first time."""
+        """Moves reshapes below, so that recomputed ops have them where the first ones had them."""
         sources = [
             value.op.operands[0] if value.op is not None and value.op.name == "reshape" else value
             for value in op.operands

@@ -1,10 +1,10 @@
-"""Rounds float16 products where the program wants another rounding than the nearest.
+"""Rounds float16 products separately if the program does not want rounding to nearest.
 
 Before:  %2: f16 = dot_general(%0, %1)      After:  %2: f32 = dot_general(%0, %1)
                                                     %3: f16 = convert(%2)
-Products sum in float32 and round once; as a convert of its own that rounding is done the way that
-elementwise ops round, which honours `stochastic_rounding` and `half_overflow`. Sums (reduce and its
-kin) keep rounding to nearest.
+Products sum in float32 and round once. A separate convert rounds as elementwise ops do, which
+honours `stochastic_rounding` and `half_overflow`. Sums (reduce and its kin) keep rounding to
+nearest.
 """
 
 from __future__ import annotations

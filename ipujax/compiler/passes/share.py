@@ -1,10 +1,10 @@
-"""Computes equal things once.
+"""Computes equal values once.
 
 Before:  %1 = exponential(%0)     After:  %1 = exponential(%0)
          %2 = exponential(%0)             %3 = add(%1, %1)
          %3 = add(%1, %2)
-Values behind an optimization_barrier are different values, so what jax.remat recomputes stays
-apart. Ops with regions are equal if their regions are, as those of two equal reductions; loops and
+Values after an optimization_barrier are different values, so ops that jax.remat recomputes stay
+apart. Ops with regions are equal if their regions are, as in two equal reductions; loops and
 branches always stay.
 """
 
@@ -55,9 +55,9 @@ class _Sharer(Rewriter):
         return None if earlier is op.results else earlier
 
     def _key(self, op: Op, local: dict[Value, int]) -> Any:
-        """What equal ops have in common; None if the op stays whatever others there are.
+        """A key that equal ops share; None if the op always stays.
 
-        `local` numbers the values of the regions whose key this is part of.
+        `local` numbers the values of the regions that contain the op.
         """
         traits = op.traits
         if traits.effect or traits.unique or traits.control_flow:

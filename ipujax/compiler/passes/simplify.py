@@ -32,7 +32,7 @@ class _Simplifier(Rewriter):
 
 
 def _empty(op: Op) -> list[Value] | None:
-    """Arrays without elements are constants, whichever op computes them."""
+    """Replaces arrays without elements by constants, whichever op computes them."""
     if not op.results or any(0 not in value.shape for value in op.results):
         return None
     if op.regions or op.traits.effect or any(v.dtype not in DTYPES for v in op.results):

@@ -1,4 +1,4 @@
-"""Makes 8-bit floats and 2- and 4-bit numbers legal: stored so, computed wider.
+"""Makes 8-bit floats and 2- and 4-bit numbers legal: stored as bytes, computed wider.
 
 Before:  (%a: 3 x f8E4M3FN)                    After:  (%b: 3 x ui8)
          %1 = multiply(%a, %a)                         %a = <decode %b>          f32
@@ -6,8 +6,8 @@ Before:  (%a: 3 x f8E4M3FN)                    After:  (%b: 3 x ui8)
                                                        %2 = <round %1 to the format>
                                                        return <encode %2>        ui8
 Integers are held in i8 and ui8 and wrapped where an op may leave their range. An op that cannot
-leave it (`_EXACT`) is left alone. Bodies of reductions and scatters compute wide and their results
-are rounded once, as XLA does on machines without these types.
+leave it (`_EXACT_INTS`) is left alone. Bodies of reductions and scatters compute wide and their
+results are rounded once, as XLA does on machines without these types.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ SMALL_INTS: dict[str, SmallInt] = {
 }
 SMALL: dict[str, SmallFloat | SmallInt] = {**SMALL_FLOATS, **SMALL_INTS}
 
-#: Ops whose results are in range, or exact, where their operands are; besides those that move or
-#: choose elements.
+#: Ops whose results are in range, or exact, if their operands are; ops that move or choose
+#: elements are exact, too.
 _EXACT_INTS = frozenset({"and", "or", "remainder", "sign", "xor"})
 _EXACT_FLOATS = frozenset({"abs", "sign"})
 
 
 def widen_small(program: Program) -> Program:
-    """Rewrites the program where it has small types.
+    """Rewrites the program if it has small types.
 
     Raises:
         UnsupportedOpError: names the ops that have no meaning, or no rule, on them.
@@ -81,7 +81,7 @@ def widen_small(program: Program) -> Program:
 
 
 class _Widener(Legaliser):
-    """`small` says of which small type a value is that is held wider."""
+    """`small` has the small type of each value that is held wider."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,14 +181,14 @@ class _Widener(Legaliser):
                 self.round(value)
 
     def round(self, value: Value) -> None:
-        """Uses of the value become uses of it rounded, or wrapped."""
+        """Replaces uses of the value by the rounded, or wrapped, value."""
         kind, term = SMALL[self.small[value]], self.term(value)
         result = rounded(kind, term) if isinstance(kind, SmallFloat) else wrapped(kind, term)
         self.replaced[value] = result.value
         self.small[result.value] = self.small[value]
 
     def become(self, op: Op, term: Term) -> None:
-        """The op's small result is `term`, which needs no rounding."""
+        """Replaces the op's small result by `term`, which needs no rounding."""
         result = op.results[0]
         self.small[term.value] = result.dtype
         self.replaced[result] = term.value
@@ -240,7 +240,7 @@ def _convert(s: _Widener, op: Op) -> None:
 
 
 def _bitcast_convert(s: _Widener, op: Op) -> None:
-    """Through bytes, which smaller elements fill from the lowest bits on."""
+    """Converts through bytes, which smaller elements fill from the lowest bits up."""
     (source,), (result,) = op.operands, op.results
     took, gives = SMALL.get(s.small.get(source, "")), SMALL.get(result.dtype)
     bits = source
@@ -268,7 +268,7 @@ def _bitcast_convert(s: _Widener, op: Op) -> None:
 
 
 def _packed(s: _Widener, parts: Value, narrow: int, wide: int) -> Value:
-    """Elements of `narrow` bits along the last dimension as fewer of `wide` bits."""
+    """Packs elements of `narrow` bits along the last dimension into fewer of `wide` bits."""
     count = wide // narrow
     shape = (*parts.shape[:-1], parts.shape[-1] // count)
     grouped = s.reshape(parts, (*shape, count))
@@ -281,7 +281,7 @@ def _packed(s: _Widener, parts: Value, narrow: int, wide: int) -> Value:
 
 
 def _unpacked(s: _Widener, whole: Value, wide: int, narrow: int) -> Value:
-    """Elements of `wide` bits as more of `narrow` bits along a new last dimension."""
+    """Splits elements of `wide` bits into ones of `narrow` bits along a new last dimension."""
     count = wide // narrow
     bits = s.term(whole).bitcast("ui8")
     parts = [

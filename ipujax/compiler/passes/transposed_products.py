@@ -1,4 +1,4 @@
-"""Products that are only read transposed are made the other way round.
+"""Swaps the operands of products that are only read transposed.
 
 Before, as the gradient of a weight is:  %2: 16x8 = dot_general(%0: 4x16, %1: 4x8)
                                          %3: 8x16 = transpose(%2)
@@ -15,7 +15,7 @@ from ipujax.compiler.ir import Op, Program, Rewriter, Value, inputs_of, walk_blo
 
 
 def swap_transposed_products(program: Program) -> Program:
-    """Rewrites all blocks; what nobody reads afterwards is dropped later."""
+    """Rewrites all blocks; ops without users are dropped later."""
     return _Swapper(program).program(program)
 
 
@@ -56,7 +56,7 @@ class _Swapper(Rewriter):
 
 
 def _swapped(product: Op) -> dict[str, object]:
-    """The attributes of the product of the same operands in the other order."""
+    """The attributes of the product with its operands swapped."""
     numbers = product.attrs["dot_dimension_numbers"]
     attrs = {
         **product.attrs,

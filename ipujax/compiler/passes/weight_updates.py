@@ -5,8 +5,8 @@ Before, with B the backward pass of stage s, whose `options["weight_update"]` ar
 After:
   %1 = B(...)   %2 = multiply(%1, 0.1) {o}    %3 = subtract(%0, %2) {o}
 An op that no stage claims belongs to the stage whose gradients it reads, or else to the only stage
-whose updates read its results. What joins the gradients of several stages, such as a global norm,
-belongs to none, and neither do the accumulators of a pipeline.
+whose updates read its results. Ops that join the gradients of several stages, such as a global
+norm, belong to none, and neither do the accumulators of a pipeline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipujax.compiler.ir import Block, Op, Program, Value, inputs_of, walk_ops
 
 #: Name and place of a stage, and its options for updates.
 Owner = tuple[str, int | None, tuple[tuple[str, str], ...]]
-#: Of what comes from several stages.
+#: The owner of values that come from several stages.
 SEVERAL: Owner = ("", None, ())
 
 
@@ -33,7 +33,7 @@ def set_update_options(program: Program) -> Program:
 
 
 class _Updates:
-    """Which stage's parameters each op updates."""
+    """Finds the stage whose parameters each op updates."""
 
     def __init__(self, main: Block):
         self.owners: dict[Op, Owner] = {}
@@ -62,7 +62,7 @@ class _Updates:
                     self.origins.update(dict.fromkeys(op.results, owner))
 
     def _enter(self, op: Op) -> None:
-        """A loop or branches: what they return comes from where the regions' results come from."""
+        """Results of a loop or branches have the origins of the regions' results."""
         for region in op.regions:
             for given, value in zip(op.operands, region.args, strict=False):
                 if op.name == "while" and given in self.origins:
@@ -74,7 +74,7 @@ class _Updates:
                 self.origins[result] = self.origins[value]
 
     def _follow_users(self, block: Block, feeds: bool) -> None:
-        """What no gradient reaches goes where its users are."""
+        """Gives ops that no gradient reaches to the owner of their users."""
         for op in reversed(block.ops):
             users = [user for value in op.results for user in self.users.get(value, ())]
             is_returned = feeds and not set(op.results).isdisjoint(block.results)
@@ -89,7 +89,7 @@ class _Updates:
 
 
 def _only(owners: list[Owner]) -> Owner | None:
-    """The one of them; `SEVERAL` for several, none for none."""
+    """The only stage; `SEVERAL` if there are several, None if there are none."""
     found = set(owners)
     stages = found - {SEVERAL}
     return next(iter(stages)) if len(stages) == 1 else SEVERAL if found else None

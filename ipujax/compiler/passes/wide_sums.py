@@ -1,4 +1,4 @@
-"""Sums in float32 read float16 values as they are: a reduction accumulates in float32 anyway.
+"""Makes float32 sums read float16 values directly: reductions accumulate in float32 anyway.
 
 Before:  %1 = convert(%0) : f32[64,128]            After:  %2 = reduce(%0) {add} : f32[128]
          %2 = reduce(%1) {add} : f32[128]
@@ -10,7 +10,7 @@ from ipujax.compiler.ir import Op, Program, combiner_of, number_of, walk_ops
 
 
 def widen_in_sums(program: Program) -> Program:
-    """Leaves conversions to the reductions that alone would need their results in memory."""
+    """Removes conversions from the operands of sums, which would need them in memory."""
     for op in walk_ops(program.main):
         if is_sum(op):
             source = op.operands[0].op

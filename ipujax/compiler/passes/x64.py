@@ -1,18 +1,18 @@
-"""64-bit types, as `ipu_x64` asks for them: computed in 32 bits, or by software arithmetic.
+"""Treats 64-bit types as `ipu_x64` asks: computes in 32 bits, or by software arithmetic.
 
 demote, before:  (%x: 4 x f64)              after:  (%x: 4 x f64)
                  %1 = multiply(%x, %x)              %0 = convert(%x)           f32
                  return %1                          %1 = multiply(%0, %0)      f32
                                                     %2 = convert(%1)           f64
                                                     return %2
-Callers hand over and get the 64-bit arrays they asked for. Integers of arguments that do not fit
-saturate. Constants that do not fit are refused, but for the largest and the least number of their
-type, which stand for those of the 32-bit type (they start reductions); so is everything that looks
-at 64-bit numbers' bits.
+Callers pass and get the 64-bit arrays they asked for. Integer arguments that do not fit saturate.
+Constants that do not fit are refused, except the largest and the least number of their type, which
+become those of the 32-bit type (they start reductions). Ops on the bits of 64-bit numbers are
+refused, too.
 
-emulate keeps 64-bit values. Indices, which the library takes in 32 bits, are clamped into them:
-gather and slices clamp them anyway, and scatter drops what is still outside. Conversions to floats
-of fewer bits than float32 round once.
+emulate keeps 64-bit values. Indices, which the library takes in 32 bits, are clamped to that range:
+gather and slices clamp them anyway, and scatter drops updates that are still outside. Conversions
+to floats of fewer bits than float32 round once.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Demoter(Legaliser):
 
     def __init__(self) -> None:
         super().__init__()
-        #: The user of each value: the op if it is a convert, else None.
+        #: The users of each value: an op if it is a convert, else None.
         self.users: dict[Value, list[Op | None]] = {}
         self.wide: dict[Value, str] = {}  #: the old types of values that were changed in place
 
@@ -96,7 +96,7 @@ class _Demoter(Legaliser):
         return value.dtype if value.dtype in NARROW else self.wide.get(value, "")
 
     def seen(self, value: Value) -> None:
-        """As the program holds it at its boundary."""
+        """None: callers see values as the program holds them at its boundary."""
 
     def enters(self, value: Value) -> Value:
         if value.dtype in NARROW:
@@ -132,9 +132,9 @@ class _Demoter(Legaliser):
                     value.dtype = NARROW[value.dtype]
 
     def _takes_a_half(self, op: Op) -> bool:
-        """`x & 0xffffffff` and `x >> 32`, made ui32, are the low word and the sign's bits.
+        """`x & 0xffffffff` and `x >> 32`, converted to ui32, are the low word and the sign's bits.
 
-        So jax.random splits seeds.
+        jax.random splits seeds in this way.
         """
         if op.name not in ("and", "shift_right_logical") or op.results[0].dtype != "i64":
             return False
@@ -174,7 +174,7 @@ class _Demoter(Legaliser):
 
 
 def _draw_in_32_bits(w: Rewriter, op: Op) -> list[Value] | None:
-    """jax.random draws a float64 from [1, 2) as 52 random bits beside the bits of 1.0.
+    """jax.random draws a float64 from [1, 2) as 52 random bits or-ed with the bits of 1.0.
 
     A float32 takes the first 23 of them: the same number, rounded down.
     """
@@ -199,14 +199,14 @@ def _high_word(op: Op) -> Value | None:
 
 
 def _operands(value: Value | None, name: str) -> list[Value]:
-    """The operands of the op of that name that makes the value; none where another does."""
+    """The operands of the op that makes the value, if it has that name; else none."""
     if value is None or value.op is None or value.op.name != name:
         return []
     return value.op.operands
 
 
 def _other_than(operands: list[Value], number: int) -> Value | None:
-    """The other one of two operands, where one is the number; else None."""
+    """The other one of two operands, if one is the number; else None."""
     if len(operands) != 2:
         return None
     for this, other in (operands, operands[::-1]):
@@ -249,7 +249,7 @@ def _demoted(wide: np.ndarray, target: np.dtype, source: Source) -> np.ndarray:
 
 
 def _kept_apart(wide: np.ndarray, small: np.ndarray) -> np.ndarray:
-    """float32 numbers that are neither zero nor one where the float64 ones were not.
+    """Keeps float32 numbers from being zero or one where the float64 ones were not.
 
     Bounds of random draws end just inside of one; guards of logarithms and quotients are tiny.
     """
@@ -282,13 +282,13 @@ def _refusal(what: str, why: str, source: Source) -> UnsupportedDtypeError:
 
 
 def _refuse_single(block: Block) -> None:
-    """Names all ops that have no float64."""
+    """Refuses all ops that have no float64, by name."""
     found = []
     for op in walk_ops(block):
         if not op.traits.no_double:
             continue
         if any(v.dtype in ("f64", "complex<f64>") for v in (*op.operands, *op.results)):
-            # What cannot be lowered in any dtype is not refused for its dtype.
+            # Ops that cannot be lowered in any dtype are not refused for their dtype.
             in_any = refusal(op) if op.name == "custom_call" else None
             reason = in_any or 'it has no float64; ipu_x64="demote" computes it in float32'
             found.append((op.shown_name, reason, op.source.line))
@@ -312,7 +312,7 @@ class _Emulator(Rewriter):
         return None
 
     def _with_words(self, op: Op) -> list[Value]:
-        """The generator's 64-bit state is two 32-bit words to an IPU (new last dimension)."""
+        """Makes the generator's 64-bit state two 32-bit words, in a new last dimension."""
         state, (result, bits) = op.operands[0], op.results
         op.operands = [self.op("bitcast_convert", [state], shape=(*state.shape, 2), dtype="ui32")]
         op.results = []
@@ -324,9 +324,9 @@ class _Emulator(Rewriter):
 
 
 def _rounded_to_odd(x: Term) -> Term:
-    """float64 -> the float32 beside it whose last bit is 1, or itself where it is a float32.
+    """float64 -> the neighbouring float32 whose last bit is 1, or itself if it is a float32.
 
-    Such a number is on no boundary of a narrower type, so that rounding it again is right
+    Such a number is on no boundary of a narrower type, so that rounding it again is correct
     (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
     """
     near = x.convert("f32")

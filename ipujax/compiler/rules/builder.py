@@ -1,4 +1,4 @@
-"""What a rule works with: the graph, its program, and the tensor of every value so far."""
+"""The state that rules work with: graph, program, and the tensor of every value so far."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Builder:
     ):
         """Args:
         num_ipus: of the device; each is a virtual graph.
-        layout_groups: of values that begin at one tile; by default all begin at tile 0.
+        layout_groups: groups of values that begin at the same tile; by default all begin at tile 0.
         plans: of products and convolutions on this machine; by default none were made before.
-        ipu_order: which IPU of the device each of the program's is; by default the same.
+        ipu_order: the device's IPU for each of the program's; by default the same.
         """
         self.whole_graph = graph
         self.ipu_order = ipu_order or range(num_ipus)  #: the device's number of each IPU
@@ -58,17 +58,17 @@ class Builder:
         self.graph = self._graphs[0]  #: its tiles
         self.program = program
         self._layout_groups = layout_groups or {}
-        self._layout_group = 0  #: of what is made now
+        self._layout_group = 0  #: of variables that are made now
         self._scoped_options = ScopedOptions(options)
         self._set_options(options)  #: `options`: those of the op that is being lowered
         self.functions: dict[Block, list[Any]] = {}  #: compiled so far, see rules/call.py
         self.tensors: dict[Value, Variable] = {}
-        #: Buffers in which values are to be made.
+        #: Buffers that values are to be written to directly.
         self.destinations: dict[Value, ipu.RemoteBuffer] = {}
-        self.in_pipeline = False  #: whether what is lowered is in a loop over micro-batches
+        self.in_pipeline = False  #: whether the current op is in a loop over micro-batches
         self._num_buffers = 0
         self.host_calls: list[HostCall] = []  #: in order
-        self.prints = False  #: whether the program may write, or what users wrote in C++
+        self.prints = False  #: whether the program, or users' C++ code, may print
         self.codelets: set[tuple[str, str]] = set()  #: sources added so far, and their flags
         self.on_tiles: set[Value] = set()  #: values whose tiles the user chose; loops keep them
         #: Of products and convolutions.
@@ -90,7 +90,7 @@ class Builder:
         options = self._scoped_options.of(op)
         is_convolution = is_convolution or op.name == "convolution"
         text = options.convolution_options if is_convolution else options.matmul_options
-        # As of training's forward pass, moved operands are inside the proportion.
+        # As in training's forward pass, the proportion includes rearranged operands.
         passed = {} if options.clear_pass_type else {"fullyConnectedPass": "TRAINING_FWD"}
         return {
             "partialsType": options.partials_type,
@@ -203,7 +203,7 @@ class Builder:
         return f"remote {self._num_buffers}"
 
     def host_function(self, id_: str, taken: list[HostArray], given: list[HostArray]) -> str:
-        """The handle of one more call of a callback: one for each place, where Poplar wants it."""
+        """The handle for another call of a callback; one for each call, if Poplar requires it."""
         handle = id_ if ipu.capabilities.shared_callbacks else f"{id_} #{len(self.host_calls)}"
         self.host_calls.append((handle, id_, taken, given))
         return handle
@@ -212,7 +212,7 @@ class Builder:
         return value.shape[0] if value.shape else 1
 
     def copy(self, source: Variable, target: Variable, debug: ipu.DebugContext) -> None:
-        """Both in one memory."""
+        """Copies between two variables in the same memory."""
         if not isinstance(source, ipu.poplar.Tensor):
             assert not isinstance(target, ipu.poplar.Tensor)
             ipu.popx.copyRemoteBuffer(self.graph, source, target, self.program, debug)
@@ -249,7 +249,7 @@ class Builder:
     def each(
         self, tensor: ipu.Tensor, function: Callable[[ipu.Expr], ipu.Expr], debug: ipu.DebugContext
     ) -> ipu.Tensor:
-        """The function of each element."""
+        """Applies the function to each element."""
         return self.map([function(ipu.popops.expr.PlaceHolder(1))], [tensor], debug)[0]
 
     def cast(self, tensor: ipu.Tensor, type_: ipu.Type, debug: ipu.DebugContext) -> ipu.Tensor:
@@ -271,7 +271,7 @@ class Builder:
 
     @contextmanager
     def on(self, number: int) -> Iterator[None]:
-        """Variables and work go to the tiles of one IPU for a while."""
+        """Inside, variables and work go to the tiles of one IPU."""
         outer = self.ipu
         self._go_to(number)
         try:
@@ -281,7 +281,7 @@ class Builder:
 
     @contextmanager
     def at(self, value: Value) -> Iterator[None]:
-        """Variables are made where the value is to lie: on its IPU, in its layout group."""
+        """Inside, variables are made where the value belongs: on its IPU, in its layout group."""
         outer, group = self.ipu, self._layout_group
         self._go_to(value.ipu)
         self._join(value)

@@ -1,4 +1,4 @@
-"""Calls of functions: code that is there once and runs on variables of its own."""
+"""Calls of functions: code that exists once and runs on its own variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ declare("call", moves=True, integers64=True, replicated="the compiler makes it a
 
 @dataclass(slots=True)
 class Compiled:
-    """A function for operands that lie in memory in one way."""
+    """A function compiled for operands of one memory layout."""
 
     operands: list[ipu.Tensor | None]  #: of its first call; None for tokens
     arguments: list[ipu.Tensor | None]
@@ -46,8 +46,8 @@ def _compiled(
     operands: list[ipu.Tensor | None],
     debug: ipu.DebugContext,
 ) -> Compiled:
-    """The function for such operands: steps read its arguments in the order in which they would
-    read the operands, so that sums are added in one order, called or not.
+    """The function for operands of this layout: steps read its arguments in the same order as they
+    would read the operands, so that sums are added in the same order, called or not.
     """
     known = builder.functions.setdefault(function, [])
     for compiled in known:

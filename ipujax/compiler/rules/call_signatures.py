@@ -1,4 +1,4 @@
-"""What a custom call of linear algebra must look like: programs can call any target by hand.
+"""Signatures of linear algebra's custom calls: programs can call any target by hand.
 
 A signature has a line for each form, such as `left=1: T[m m] T[m n] -> T[m n] i32[]`. A line begins
 with parameters and their values: letters, as LAPACK has them, or 0 and 1. The rest are the types of
@@ -49,7 +49,7 @@ class Form(NamedTuple):
 
 
 def parsed(text: str) -> tuple[Form, ...]:
-    """The forms that the lines of a text give."""
+    """Parses each line of a text as a form."""
     forms = []
     for line in filter(None, map(str.strip, text.splitlines())):
         before, _, types = line.rpartition(": ")
@@ -63,7 +63,7 @@ def parsed(text: str) -> tuple[Form, ...]:
 
 
 def signature_refusal(op: Op) -> str | None:
-    """Why the rule of this custom call cannot read it, or None where it can."""
+    """Why the rule of this custom call cannot read it, or None if it can."""
     target = op.attrs["call_target_name"]
     config = op.attrs.get("mhlo.backend_config") or {}
     forms = SIGNATURES.get(target, ())
@@ -106,7 +106,7 @@ def _type_fits(wanted: str, value: Value, first: Value) -> bool:
 def _shape_fits(
     names: list[str], value: Value, batch: tuple[int, ...], sizes: dict[str, int]
 ) -> bool:
-    """Whether a shape has the sizes of its letters; new letters get theirs."""
+    """Whether a shape has the sizes of its letters; new letters get sizes from the shape."""
     if value.shape[: len(batch)] != batch or len(value.shape) != len(batch) + len(names):
         return False
     for name, size in zip(names, value.shape[len(batch) :], strict=True):

@@ -1,7 +1,7 @@
 """Collectives: gcl where its groups and operators can express the op, popx for all others.
 
 `replica_groups` and `source_target_pairs` name the program's devices in order: replicas of the
-graph. A program for several devices is one of several partitions, or of several replicas, so either
+graph. A program for several devices has either several partitions or several replicas, so either
 id is the replica's number.
 """
 
@@ -213,8 +213,8 @@ def collective_broadcast(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 def groups_of(builder: Builder, op: Op) -> Groups:
     """The members of each group, by replica.
 
-    No groups at all mean all devices. Groups of replica 0 alone, in a program of several
-    partitions, mean all partitions where the op has a channel and each its own where it has none.
+    No groups at all mean all devices. One group of only replica 0, in a program of several
+    partitions, means all partitions if the op has a channel, else each partition on its own.
     """
     num_replicas = builder.graph.getReplicationFactor()
     rows = op.attrs.get("replica_groups")
@@ -242,9 +242,9 @@ def _channel(op: Op) -> int:
 def _comm_group(
     builder: Builder, name: str, values: Sequence[Value], groups: Groups
 ) -> ipu.gcl.CommGroup | None:
-    """The gcl.CommGroup of these groups; None where popx must do it.
+    """The gcl.CommGroup of these groups; None if popx must do it.
 
-    gcl's logical operators are for bool alone; popx has them on bits too.
+    gcl's logical operators are only for bool; popx has them on bits too.
     """
     if name.startswith("LOGICAL") and any(value.dtype != "i1" for value in values):
         return None
@@ -262,7 +262,7 @@ def _comm_group(
 
 
 def _members(type_: ipu.gcl.CommGroupType, size: int, num_replicas: int) -> Groups:
-    """The replicas of each group: ORTHOGONAL groups have equal places of consecutive blocks."""
+    """The replicas of each group: ORTHOGONAL groups take the same place in consecutive blocks."""
     num_groups = num_replicas // size
     if type_ == ipu.gcl.CommGroupType.ORTHOGONAL:
         return [list(range(i, num_replicas, num_groups)) for i in range(num_groups)]
@@ -273,12 +273,12 @@ def _members(type_: ipu.gcl.CommGroupType, size: int, num_replicas: int) -> Grou
 
 
 def operator_of(op: Op) -> str | None:
-    """The name of the operator that equals the op's body; None where there is none."""
+    """The name of the operator that equals the op's body; None if there is none."""
     return OPERATORS.get(combiner_of(op.regions[0]) or "")
 
 
 def _combine(builder: Builder, op: Op, value: Value, groups: Groups) -> ipu.Tensor:
-    """Any body: each member gets all arrays and combines them, in the members' order."""
+    """Combines with any body: each member gets all arrays and combines them in member order."""
     size = len(groups[0])
     if any(len(group) != size for group in groups):
         raise InvalidProgramError(

@@ -15,7 +15,7 @@ declare("iota", cheap=True, integers64=True)
 
 @rule("iota")
 def iota(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """A line of whole numbers, seen in every row of the result."""
+    """A line of whole numbers, broadcast to the result's shape."""
     result, axis = op.results[0], op.attrs["iota_dimension"]
     length, debug = result.shape[axis], builder.debug(op)
     poplar = ipu.poplar

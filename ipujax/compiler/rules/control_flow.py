@@ -1,6 +1,6 @@
 """Loops and branches. Their carries and results are variables, changed by plain copies only.
 
-The engine makes copies between whole variables cost nothing where their lifetimes allow it.
+The engine elides copies between whole variables if their lifetimes allow it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ declare("create_token", "after_all", unique=True, replicated="a token has no ele
 
 @rule("while")
 def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
-    """Repeat where the number of iterations is known, else RepeatWhileTrue."""
+    """Repeat if the number of iterations is known, else RepeatWhileTrue."""
     cond, body = op.regions
     debug = builder.debug(op)
     is_pipeline = op.source.placed.pipeline != "" and op.source.placed.stage is None
@@ -54,7 +54,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
         with builder.inside(cond_program):
             (predicate,) = builder.lower(cond)
             assert isinstance(predicate, ipu.poplar.Tensor)
-            # A predicate of its own: the condition's result may be a view or a constant.
+            # A separate predicate, since the condition's result may be a view or a constant.
             with builder.at(cond.results[0]):
                 flag = builder.variable(ipu.poplar.BOOL, [], debug)
             builder.copy(predicate.reshape([]), flag, debug)
@@ -64,7 +64,7 @@ def while_loop(builder: Builder, op: Op) -> Sequence[Variable | None]:
 
 @rule("raise_if")
 def raise_if(builder: Builder, op: Op) -> Sequence[Variable | None]:
-    """Ends the program with the op's message where the operand is true."""
+    """Ends the program with the op's message if the operand is true."""
     debug, program = builder.debug(op), ipu.poplar.program
     flag = builder.tensor(op.operands[0]).reshape([])
     error = program.Sequence(debug)
@@ -137,7 +137,7 @@ def carried_variables(
 
 
 def _is_stack(loop: Op, index: int) -> bool:
-    """Whether each iteration writes a part of what is carried at this place."""
+    """Whether each iteration writes a part of the value carried at this index."""
     body = loop.regions[-1]
     maker = body.results[index].op
     writes = maker is not None and maker.name == "dynamic_update_slice"
@@ -145,9 +145,9 @@ def _is_stack(loop: Op, index: int) -> bool:
 
 
 def write_in_place(builder: Builder, body: Block, carries: Sequence[Variable | None]) -> None:
-    """Values that `to_host` makes for the next iteration go into the carried buffer itself.
+    """Lets `to_host` write values for the next iteration directly into the carried buffer.
 
-    That is right where nothing reads the carried value any more by then.
+    That is correct if nothing reads the carried value any more by then.
     """
     made = {op: index for index, op in enumerate(body.ops)}
     for value, result, carry in zip(body.args, body.results, carries, strict=False):
@@ -190,7 +190,7 @@ def copy_together(
     targets: Sequence[Variable | None],
     debug: ipu.DebugContext,
 ) -> None:
-    """All targets take their sources' values as they were before any of the copies.
+    """Copies all sources to their targets as if at the same time.
 
     A copy waits until no other source still reads its target; where copies wait for each other
     (a swap), one of the sources is put aside first.

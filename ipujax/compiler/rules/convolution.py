@@ -1,4 +1,4 @@
-"""convolution: every layout, stride, padding, dilation and grouping of XLA's as one of poplin's."""
+"""convolution: maps each layout, stride, padding, dilation and grouping of XLA to poplin's."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _batch_groups_as_channels(data: ipu.Tensor, groups: int) -> ipu.Tensor:
 def _cut_to_nothing_before(
     builder: Builder, op: Op, data: ipu.Tensor, padding: list[list[int]], dilation: list[int]
 ) -> ipu.Tensor:
-    """Pads where a negative edge takes all that the field has, and the other edge adds to it.
+    """Pads dimensions where a negative edge removes the whole field and the other edge adds to it.
 
-    poplin cuts before it pads. `padding` and `dilation` of such dimensions become none, in place.
+    poplin cuts before it pads. `padding` and `dilation` of such dimensions are reset, in place.
     """
     low, high, interior = ([0] * len(data.shape) for _ in range(3))
     for dim, (pair, step) in enumerate(zip(padding, dilation, strict=True)):
@@ -108,7 +108,7 @@ def conv_params(
     padding: list[list[int]],
     input_dilation: list[int],
 ) -> ipu.poplin.ConvParams:
-    """Of operands in poplin's layout, with XLA's attributes."""
+    """The parameters for operands in poplin's layout, from XLA's attributes."""
     poplin = ipu.poplin
     groups, out_channels, in_channels, *kernel_shape = weights.shape
     rank = len(kernel_shape)
@@ -145,7 +145,7 @@ def conv_params(
 def _cut_and_pad(edge: int, dilation: int) -> tuple[int, int]:
     """(elements cut before dilation, zeros added after it) for XLA's padding, maybe negative.
 
-    Between two elements lie `dilation - 1` zeros: where the edge falls among them, one more element
+    Between two elements lie `dilation - 1` zeros: if the edge falls among them, one more element
     is cut and the zeros are put back.
     """
     if edge >= 0:

@@ -19,7 +19,7 @@ declare_call(CALLBACK_TARGET, complex="marked pairs")
 
 
 def refusal(op: Op) -> str | None:
-    """Why this custom call cannot be lowered, or None where it can."""
+    """Why this custom call cannot be lowered, or None if it can."""
     target = op.attrs["call_target_name"]
     if target == CALLBACK_TARGET or target in CUSTOM_CALLS:
         return None
@@ -37,7 +37,7 @@ def refusal(op: Op) -> str | None:
 
 
 def misread(op: Op) -> str | None:
-    """Why the rule of a target that has one cannot read this call of it, or None where it can."""
+    """Why the target's rule, if it has one, cannot read this call; None if it can."""
     target = op.attrs["call_target_name"]
     is_ours = target.startswith("ipu_") and target in CUSTOM_CALLS and target not in SIGNATURES
     if is_ours and "config" not in (op.attrs.get("mhlo.backend_config") or {}):
@@ -53,7 +53,7 @@ def parameters_of(op: Op) -> dict[str, Any]:
 
 @rule("custom_call")
 def custom_call(builder: Builder, op: Op) -> Sequence[Variable | None]:
-    """By the target's rule; a callback otherwise."""
+    """Lowers the call by its target's rule, or as a callback if there is none."""
     found = CUSTOM_CALLS.get(op.attrs["call_target_name"])
     return (found or _callback)(builder, op)
 

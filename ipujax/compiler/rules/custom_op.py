@@ -1,4 +1,4 @@
-"""What `ipujax.custom_op` asks for: a function of the user's library adds to the graph."""
+"""Lowers `ipujax.custom_op`: a function of the user's library adds to the graph."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ipujax.host import custom_op_libraries
 
 @custom_call_rule("ipu_custom_op")
 def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The outputs of the library's function, which become the results as they are."""
-    builder.prints = True  # what users wrote may
+    """Returns the outputs of the library's function as the results."""
+    builder.prints = True  # users' code may
     config: dict[str, Any] = json.loads(op.attrs["mhlo.backend_config"]["config"])
     library = _library(builder, config)
     inputs = list(builder.operands(op))
@@ -33,7 +33,7 @@ def custom_op(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
             end = first + config["inputs"]
             parts = (inputs[:first], inputs[first:end], inputs[end:])
             outputs = library.buildGradient(builder.graph, name, config["input"], *parts, *call)
-    except ipu.poplar.poplar_error as error:  # the user's
+    except ipu.poplar.poplar_error as error:  # the user's error
         raise ConfigError(str(error)) from None
     function = name if first is None else f"{name}_grad"
     outputs = _with_empty(builder, op, _wanted(config, outputs))
@@ -63,7 +63,7 @@ def _library(builder: Builder, config: dict[str, Any]) -> ipu.popx.CustomOpLibra
 
 
 def _wanted(config: dict[str, Any], outputs: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
-    """Of the gradients of all inputs those that are wanted."""
+    """Selects the wanted gradients from those of all inputs."""
     numbers = config["of_all"]
     if numbers is None or len(outputs) != config["inputs"]:
         return list(outputs)
@@ -71,7 +71,7 @@ def _wanted(config: dict[str, Any], outputs: Sequence[ipu.Tensor]) -> list[ipu.T
 
 
 def _with_empty(builder: Builder, op: Op, outputs: list[ipu.Tensor]) -> list[ipu.Tensor]:
-    """A function may leave out outputs that have no elements."""
+    """Adds outputs without elements, which a function may leave out."""
     missing = op.results[len(outputs) :]
     if any(np.prod(value.shape) for value in missing):
         return outputs

@@ -1,4 +1,4 @@
-"""What `ipu.cycle_count` asks for."""
+"""Lowers `ipu.cycle_count`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipujax.errors import PlacementError
 
 @custom_call_rule("ipu_cycle_count", double=True, moves=True, complex="pairs")
 def cycle_count(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The operands as they are, and tile 0's counter."""
+    """The unchanged operands, and tile 0's cycle counter."""
     num_ipus = builder.whole_graph.getTarget().getNumIPUs()
     if num_ipus > 1:
         raise PlacementError(

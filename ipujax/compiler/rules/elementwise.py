@@ -224,7 +224,7 @@ def build(op: Op, args: Sequence[ipu.Expr]) -> ipu.Expr:
 
 
 def build_all(ops: Sequence[Op], known: dict[Value, ipu.Expr]) -> None:
-    """Adds the ops' expressions, in order; `known` holds what their operands start from."""
+    """Adds the ops' expressions, in order; `known` holds those of their inputs."""
     for op in ops:
         args = []
         for value in op.operands:
@@ -294,7 +294,7 @@ def _lower_fused(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 
 def _splat_of(shape: Shape, body: list[Op]) -> Value:
-    """A tensor for a body that works on constants only: a map takes its shape from one."""
+    """An operand for a body that only works on constants: a map takes its shape from one."""
     return next(v for op in body for v in op.operands if v.shape == shape)
 
 
@@ -308,7 +308,7 @@ def _lower_single(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @rule("map")
 def map_elements(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The body, a function of single elements, over all elements of the operands."""
+    """Applies the body, a function of single elements, to all elements of the operands."""
     tensors, debug = builder.operands(op), builder.debug(op)
     return builder.map(body_expressions(op.regions[0]), tensors, debug)
 

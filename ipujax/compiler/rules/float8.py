@@ -1,4 +1,4 @@
-"""Floats of 8 bits of `ipu.ops`: casts to and from quarters, and products of them."""
+"""8-bit floats of `ipu.ops`: casts to and from quarters, and their products."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
 from ipujax.errors import UnsupportedDtypeError
 
-#: poplibs has convolution vertices of quarters for this architecture alone.
+#: poplibs has convolution vertices for quarters only on this architecture.
 _ARCHITECTURE = "ipu21"
-#: Of each format, the largest number.
+#: The largest number of each format.
 _LARGEST = {"F143": 240.0, "F152": 57344.0}
 
 
 @custom_call_rule("ipu_cast_to_float8")
 def cast_to_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The bytes of quarters. What is too large is cut before, since a cast makes NaN of it."""
+    """The bytes of quarters. Clamps numbers that are too large: a cast would make them NaN."""
     parameters, debug = parameters_of(op), builder.debug(op)
     name, scale = parameters["format"], parameters["scale"]
     (x,) = builder.operands(op)
@@ -42,7 +42,7 @@ def cast_to_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @custom_call_rule("ipu_cast_from_float8")
 def cast_from_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The numbers of bytes."""
+    """The numbers that the bytes encode."""
     parameters = parameters_of(op)
     (bits,) = builder.operands(op)
     quarters = _quarters(builder, op, bits, parameters["format"], parameters["scale"])
@@ -52,7 +52,7 @@ def cast_from_float8(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @custom_call_rule("ipu_float8_matmul", computes=True)
 def float8_matmul(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Of numbers without their scales, which the caller multiplies with the result."""
+    """Multiplies numbers without their scales, which the caller applies to the result."""
     arch = builder.whole_graph.getTarget().getTargetArchString()
     parameters = parameters_of(op)
     if arch != _ARCHITECTURE and not parameters["emulate"]:

@@ -1,4 +1,4 @@
-"""Which functions of Poplar's libraries a rule calls, as its source says; for docs/ops.md."""
+"""Reads from a rule's source which Poplar library functions it calls; for docs/ops.md."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Factorisations and solves: two ops of StableHLO, and the custom calls that JAX makes of the rest.
+"""Factorisations and solves: two StableHLO ops, and the custom calls that JAX uses for the rest.
 
 JAX lowers its primitives of linear algebra for "ipu" as it does for its CPU backend
 (`jax_compat.lower_linalg_as_on_cpu`), so the targets are LAPACK's names, with a letter for the
-type; beside them stand the few that JAX makes for any backend. A complex value is two tensors.
+type, and the few that JAX uses for any backend. A complex value is two tensors.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def results_of(builder: Builder, op: Op, values: Sequence[Parts]) -> list[ipu.Te
 
 @rule("cholesky")
 def cholesky(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """One triangle; NaN where the matrix is not positive definite."""
+    """One triangle; NaN if the matrix is not positive definite."""
     (a,) = parts_of(builder, op)
     factor = ipu.popx.cholesky(
         builder.graph,
@@ -118,7 +118,7 @@ class Call:
         return self.builder.program
 
     def has(self, name: str, letter: str) -> bool:
-        """Whether a parameter is that letter of LAPACK's; JAX passes letters as their codes."""
+        """Whether a parameter is this LAPACK letter; JAX passes letters as their codes."""
         return bool(self.config[name] == ord(letter))
 
 

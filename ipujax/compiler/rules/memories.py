@@ -43,7 +43,7 @@ def to_device(builder: Builder, op: Op) -> Sequence[Variable]:
 
 @rule("host_empty")
 def host_empty(builder: Builder, op: Op) -> Sequence[Variable]:
-    """What a loop writes before anything reads it."""
+    """A buffer that a loop writes before anything reads it."""
     return [builder.remote_buffer(op.results[0])]
 
 
@@ -57,7 +57,7 @@ def host_reshape(builder: Builder, op: Op) -> Sequence[Variable]:
 
 @rule("read_entry")
 def read_entry(builder: Builder, op: Op) -> Sequence[Variable]:
-    """To the device, or to a buffer of its own."""
+    """Reads to the device, or to a new buffer."""
     debug, result = builder.debug(op), op.results[0]
     stack, index = builder.buffer(op.operands[0]), builder.tensor(op.operands[1]).reshape([1])
     if result.is_remote:
@@ -71,7 +71,7 @@ def read_entry(builder: Builder, op: Op) -> Sequence[Variable]:
 
 @rule("write_entry")
 def write_entry(builder: Builder, op: Op) -> Sequence[Variable]:
-    """In place where nothing else needs the stack as it was."""
+    """Writes in place if nothing else needs the old stack."""
     debug, (stack, entry, at) = builder.debug(op), op.operands
     buffer, index = builder.buffer(stack), builder.tensor(at).reshape([1])
     if not op.attrs["taken"]:

@@ -17,7 +17,7 @@ from ipujax.config.product_options import flags_of
 def multi_conv(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """Operands are [batch, channels, field...] and [out, in, kernel...], in turn.
 
-    A cast rounds the results where they are not to be rounded to the nearest.
+    A cast rounds the results if they are not to be rounded to nearest.
     """
     config, multiconv = parameters_of(op), ipu.poplin.multiconv
     operands = builder.operands(op)

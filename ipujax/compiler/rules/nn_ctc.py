@@ -11,7 +11,7 @@ from ipujax.compiler.rules.builder import Builder
 from ipujax.compiler.rules.custom_call import parameters_of
 from ipujax.compiler.rules.registry import custom_call_rule
 
-#: Of a loss: graph, type, data, labels, two lengths, program, blank and plan.
+#: Arguments of a loss: graph, type, data, labels, two lengths, program, blank and plan.
 _Arguments: TypeAlias = (
     "tuple[ipu.Graph, ipu.Type, ipu.Tensor, ipu.Tensor, ipu.Tensor, ipu.Tensor, ipu.Sequence, int, "
     "Any]"

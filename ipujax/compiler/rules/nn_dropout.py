@@ -13,7 +13,7 @@ from ipujax.compiler.rules.registry import custom_call_rule
 
 @custom_call_rule("ipu_dropout")
 def dropout(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """x, two words of seed -> x / (1 - rate) or 0; a block also has the place where it begins."""
+    """x, two words of seed -> x / (1 - rate) or 0; a block also takes its start."""
     parameters = parameters_of(op)
     x, seed, *starts = builder.operands(op)
     rate, shape = parameters["rate"], parameters["noise_shape"]

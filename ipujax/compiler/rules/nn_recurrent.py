@@ -1,4 +1,4 @@
-"""Layers of recurrent cells: the loops of popnn, with weights laid out as it wants them."""
+"""Recurrent layers: popnn's loops, with weights laid out as popnn wants them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _params(
 def _laid_out(
     builder: Builder, module: Any, params: Any, weights: Sequence[ipu.Tensor], *rest: Any
 ) -> Any:
-    """Copies of the weights where the layer wants them: once, not in every step."""
+    """Copies the weights to where the layer wants them: once, not in every step."""
     debug, options = rest
     made = module.createWeights(builder.graph, params, debug, options, builder.plans)
     for source, target in zip(

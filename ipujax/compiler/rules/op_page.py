@@ -40,7 +40,7 @@ def op_table() -> str:
 
 
 def popx_table() -> str:
-    """Each function of popx: the calls and codelets that it is on hardware, if any."""
+    """Each function of popx, with the calls and codelets it is composed of on hardware."""
     lines = ["| function | on hardware |", "|---|---|"]
     for name, calls in HARDWARE.items():
         if isinstance(calls, str):

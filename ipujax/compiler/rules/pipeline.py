@@ -1,8 +1,8 @@
-"""Pipelines and what goes from IPU to IPU.
+"""Pipelines, and copies between IPUs.
 
 Each run of a pipeline is a function of the graph. The program is a series of time slots: those that
 fill the pipeline, a Repeat in which all runs work, those that drain it. A slot calls the runs that
-have a micro-batch, on IPUs of their own, and then moves what they made to where it is read.
+have a micro-batch, each on its own IPU, and then moves their results to where they are read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def pipeline(builder: Builder, op: Op) -> Sequence[Variable | None]:
 
 @dataclass(slots=True)
 class _Move:
-    """What one value does at the end of a slot."""
+    """The move of one value at the end of a slot."""
 
     source: Variable
     target: Variable
@@ -57,7 +57,7 @@ class _Move:
 
 
 class _Pipeline:
-    """One pipeline while it is lowered; `results` are its slots' variables in the end."""
+    """One pipeline while it is lowered; `results` are the variables of its slots."""
 
     def __init__(self, builder: Builder, op: Op):
         self.builder = builder
@@ -80,11 +80,11 @@ class _Pipeline:
     # Runs ----------------------------------------------------------------------------------------
 
     def _inputs(self, index: int) -> list[Variable]:
-        """The variables from which a run reads what its edges bring.
+        """The variables from which a run reads the values of its edges.
 
-        A value from another IPU lands in one variable there. Who reads it in the next slot reads it
-        there; for later readers it goes on at the end of that slot. The host's memory is the same
-        for all IPUs.
+        A value from another IPU lands in one variable on the reader's IPU. Readers in the next slot
+        read it there; for later readers it moves on at the end of that slot. The host's memory is
+        the same for all IPUs.
         """
         run, region = self.runs[index], self.op.regions[index]
         made = []
@@ -125,14 +125,14 @@ class _Pipeline:
         return builder.whole_graph.addFunction(body)
 
     def _output(self, value: Variable, others: list[Variable | None]) -> Variable:
-        """What readers take at the end of the slot; a remote buffer of its own is that itself."""
+        """The variable that readers take at the end of the slot; copies the value if needed."""
         is_own = not isinstance(value, ipu.poplar.Tensor) and value not in others
         return value if is_own else self.builder.put_aside(value, self.debug)
 
     # Between runs --------------------------------------------------------------------------------
 
     def _arrived(self, producer: int) -> ipu.Sequence:
-        """Passes on what the run sent to other IPUs a period ago, before it makes the next."""
+        """Moves on the results sent to other IPUs a period ago, before the run makes new ones."""
         moves: dict[int, list[_Move]] = {}
         for run, edge, value, target in self._edges(producer):
             landing = self.landings.get((producer, edge.result, run.ipu))
@@ -143,7 +143,7 @@ class _Pipeline:
         return self._moved(moves)
 
     def _kept(self, producer: int) -> ipu.Sequence:
-        """Puts what the run made into FIFOs of its IPU."""
+        """Puts the run's results into FIFOs on its IPU."""
         run = self.runs[producer]
         made = self.outputs[producer]
         moves = [
@@ -154,7 +154,7 @@ class _Pipeline:
         return self._moved({run.ipu: moves})
 
     def _undefined(self, sources: Iterable[Variable]) -> ipu.Sequence:
-        """In slots without a micro-batch FIFOs take what is not a value."""
+        """Marks values as undefined, which FIFOs take in slots without a micro-batch."""
         program = ipu.poplar.program.Sequence(self.debug)
         for source in sources:
             if isinstance(source, ipu.poplar.Tensor):
@@ -162,7 +162,7 @@ class _Pipeline:
         return program
 
     def _passed(self, producer: int) -> ipu.Sequence:
-        """Brings what the run made to those on its IPU that read it in the next slot."""
+        """Moves the run's results to readers on its IPU that read them in the next slot."""
         run = self.runs[producer]
         made = self.outputs[producer]
         moves = [
@@ -173,7 +173,7 @@ class _Pipeline:
         return self._moved({run.ipu: moves})
 
     def _sent(self, producer: int) -> ipu.Sequence:
-        """Copies what the run made to other IPUs."""
+        """Copies the run's results to other IPUs."""
         program = ipu.poplar.program.Sequence(self.debug)
         with self.builder.inside(program):
             for (maker, result, _), landing in self.landings.items():
@@ -182,7 +182,7 @@ class _Pipeline:
         return program
 
     def _edges(self, producer: int) -> Iterator[tuple[Run, Edge, Value, Variable]]:
-        """What the run makes for others: the reader, its edge, its argument, where that lies."""
+        """The run's results for others: the reader, its edge, its argument, and its variable."""
         for run, region, inputs in zip(self.runs, self.op.regions, self.inputs, strict=True):
             values = region.args[len(run.slots) :]
             for edge, value, target in zip(run.edges, values, inputs, strict=True):
@@ -190,7 +190,7 @@ class _Pipeline:
                     yield run, edge, value, target
 
     def _moved(self, moves: dict[int, list[_Move]]) -> ipu.Sequence:
-        """Moves by IPU; FIFOs of one length share their place."""
+        """Writes the moves on each IPU; FIFOs of the same length share their position."""
         program = ipu.poplar.program.Sequence(self.debug)
         for number, own in moves.items():
             with self.builder.inside(program), self.builder.on(number):
@@ -235,7 +235,7 @@ class _Pipeline:
         popx.writeEntry(builder.graph, source, fifo, place, builder.program, self.debug)
 
     def _turn_offloaded(self, moves: list[_Move], place: ipu.Tensor, length: int) -> None:
-        """FIFOs of like values are one remote buffer, each a part of its entries."""
+        """FIFOs of alike values share one remote buffer, each with its own entries."""
         builder, copy = self.builder, ipu.poplar.program.Copy
         first = moves[0].source
         assert isinstance(first, ipu.poplar.Tensor)
@@ -277,7 +277,7 @@ class _Pipeline:
         self.builder.copy(turned, place, self.debug)
 
     def _buffer(self, type_: ipu.Type, shape: list[int]) -> ipu.Tensor:
-        """Each tile holds its part of every entry, so that entries do not move between tiles."""
+        """A FIFO; each tile holds its part of every entry, so entries do not change tiles."""
         graph = self.builder.graph
         name = ipu.poplar.DebugContext(f"{self.debug.name}/stash", self.debug.source)
         buffer = graph.addVariable(type_, shape, name)
@@ -289,7 +289,7 @@ class _Pipeline:
     # Time ----------------------------------------------------------------------------------------
 
     def _add_slots(self) -> None:
-        """Slots that fill, a Repeat of periods in which each run works once, slots that drain."""
+        """Adds slots that fill, a Repeat of periods where each run works once, slots that drain."""
         period, program = self.op.attrs["period"], ipu.poplar.program
         last = max(run.place for run in self.runs)
         num_slots = period * (self.op.attrs["micro_batches"] - 1) + last + 1
@@ -308,9 +308,9 @@ class _Pipeline:
         self._add_slot(self.builder.program, num_slots)
 
     def _add_slot(self, program: ipu.Sequence, slot: int) -> None:
-        """The calls of a slot, then its moves. FIFOs turn in slots without a micro-batch, too.
+        """Adds the calls of a slot, then its moves. FIFOs turn without a micro-batch, too.
 
-        Readers run before makers: what one brings may then lie where the other puts the next.
+        Readers run before makers, so that a value may lie where its maker puts the next one.
         """
         period = self.op.attrs["period"]
         working: list[int] = []
@@ -332,6 +332,6 @@ class _Pipeline:
                 program.add(moved[index])
 
     def _works(self, index: int, slot: int) -> bool:
-        """Whether a run has a micro-batch in a slot of its own."""
+        """Whether a run has a micro-batch in one of its slots."""
         number = (slot - self.runs[index].place) // self.op.attrs["period"]
         return 0 <= number < self.op.attrs["micro_batches"]

@@ -1,6 +1,6 @@
 """The built extension's modules, imported when the first program is lowered.
 
-So that the stages before lowering, and their tests, need no built extension. The names of classes
+Stages before lowering, and their tests, therefore need no built extension. The names of classes
 are for annotations. `capabilities` says what differs between the builds.
 """
 

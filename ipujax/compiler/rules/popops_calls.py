@@ -65,7 +65,7 @@ def sort_key_value(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @custom_call_rule("ipu_print_tensor", double=True, moves=True)
 def print_tensor(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """The operand, which is printed to the standard error."""
+    """Prints the operand to standard error, and returns it."""
     (tensor,) = builder.operands(op)
     title = parameters_of(op)["title"]
     builder.prints = True

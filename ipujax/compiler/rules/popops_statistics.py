@@ -26,7 +26,7 @@ def histogram(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 @custom_call_rule("ipu_normalise_image")
 def normalise_image(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Four channels."""
+    """The normalised image, with four channels."""
     image, offsets, scales = builder.operands(op)
     scale = parameters_of(op)["scale"]
     made = ipu.popops.normaliseImage(

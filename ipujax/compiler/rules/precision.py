@@ -1,9 +1,9 @@
 """The precision that a program requests for products, and StableHLO's dot algorithms.
 
-An IPU multiplies float16 and float32 and sums in either; an algorithm that asks for less than
-float32 in one multiplication gets its operands rounded, one that builds float32 from several
-narrow multiplications gets float32 itself, and TensorFloat-32, which is narrower, too. The pass
-`dot_algorithms` has taken those away that multiply other types.
+An IPU multiplies float16 and float32 and sums in either. If an algorithm asks for one
+multiplication narrower than float32, its operands are rounded; if it builds float32 from several
+narrow ones, it runs in float32, and so does TensorFloat-32, which is narrower. The pass
+`dot_algorithms` has removed algorithms that multiply other types.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def product_options(builder: Builder, op: Op) -> dict[str, str]:
 
 
 def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> list[ipu.Tensor]:
-    """The operands, rounded where one narrow multiplication was requested."""
+    """The operands, rounded if one narrow multiplication was requested."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.multiplications > 1:
         return list(tensors)
@@ -87,7 +87,7 @@ def as_multiplied(builder: Builder, op: Op, tensors: Sequence[ipu.Tensor]) -> li
 
 
 def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
-    """The product, rounded where sums in bfloat16 were requested."""
+    """The product, rounded if sums in bfloat16 were requested."""
     algorithm = algorithm_of(op)
     if algorithm is None or algorithm.summed != "bf16" or op.results[0].dtype != "f32":
         return product
@@ -95,9 +95,9 @@ def rounded_sum(builder: Builder, op: Op, product: ipu.Tensor) -> ipu.Tensor:
 
 
 def summed_type(builder: Builder, op: Op) -> ipu.Type:
-    """The result's type, or one that sums more exactly and is cast then.
+    """The type to sum in: the result's, or a more exact one that is cast afterwards.
 
-    Bits are summed as integers, and floats as floats: as float64 where an operand is.
+    Booleans are summed as integers, and floats as floats: as float64 if an operand is.
     """
     result = op.results[0]
     if result.dtype == "i1":
@@ -113,7 +113,7 @@ def summed_type(builder: Builder, op: Op) -> ipu.Type:
 def as_summed(
     builder: Builder, op: Op, left: ipu.Tensor, right: ipu.Tensor, type_: ipu.Type
 ) -> tuple[ipu.Tensor, ipu.Tensor]:
-    """Integers stay, and floats of one type (halves may give a float); others take the sums'."""
+    """Keeps integers, and floats of one type (halves may give a float); casts others to `type_`."""
     native = (ipu.poplar.FLOAT, ipu.poplar.HALF)
     if left.elementType() == right.elementType() in native and type_ in native:
         return left, right
@@ -124,7 +124,7 @@ def as_summed(
 
 
 def _is_integer(builder: Builder, type_: ipu.Type) -> bool:
-    """Of any width and sign; bool counts as 0 and 1."""
+    """Whether the type is an integer of any width and sign; bool counts as 0 and 1."""
     return type_ not in (ipu.poplar.FLOAT, ipu.poplar.HALF, builder.types.get("f64"))
 
 

@@ -23,7 +23,7 @@ declare("select_and_scatter", partition="windows", combines=True)
 
 @rule("reduce")
 def reduce(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """One array by an operation of popops, or several at once by any body."""
+    """Reduces one array by an operation of popops, or several at once by any body."""
     count = len(op.results)
     tensors = builder.operands(op)
     operation = "SQUARE_ADD" if op.attrs.get("squares") else _operation(op)
@@ -69,7 +69,7 @@ def _operation(op: Op) -> str | None:
 
 @rule("reduce_window")
 def reduce_window(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """Windows with stride, dilation and padding; sums over all before (cumsum) are windows too."""
+    """Windows with stride, dilation and padding; cumulative sums (cumsum) are windows too."""
     count = len(op.results)
     tensors = builder.operands(op)
     rank = len(op.operands[0].shape)
@@ -120,7 +120,7 @@ def select_and_scatter(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return builder.round_bfloat16(op, [result])
 
 
-#: The library does larger windows: here each element of a window is an operand of one map.
+#: Larger windows go to the library: here each element of a window is an operand of one map.
 MAX_TILE_ELEMENTS = 9
 
 

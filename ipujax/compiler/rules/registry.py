@@ -19,7 +19,7 @@ Rule: TypeAlias = "Callable[[Builder, Op], Sequence[Variable | None]]"
 RULES: dict[str, Rule] = {}
 #: Rules of custom calls, by the call's target.
 CUSTOM_CALLS: dict[str, Rule] = {}
-#: Custom calls that compute the elements of their results, so that these are checked as others'.
+#: Custom calls that compute the elements of their results, which are checked like other ops'.
 COMPUTING_CALLS: set[str] = set()
 
 
@@ -27,7 +27,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     """Registers a function `(builder, op) -> tensors` for ops of these names.
 
     Raises:
-        TypeError: a name has a rule already, or no traits, or the signature is another.
+        TypeError: a name has a rule already, or no traits, or the signature is wrong.
     """
 
     def register(function: Rule) -> Rule:
@@ -54,7 +54,7 @@ def custom_call_rule(
         double: operands and results may be float64.
         facts: more traits of the calls.
     Raises:
-        TypeError: a target has a rule already, or the signature is another.
+        TypeError: a target has a rule already, or the signature is wrong.
     """
 
     def register(function: Rule) -> Rule:

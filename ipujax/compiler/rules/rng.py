@@ -32,7 +32,7 @@ def rng_bit_generator(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     return [new_state.reshape(list(op.results[0].shape)), random]
 
 
-#: Random bits that fit a float's mantissa with the bit before its point: multiples below 1.
+#: Random bits that fit a float's mantissa with its implicit bit: they give multiples below 1.
 _FLOAT_BITS = {"f32": 24, "f16": 11, "bf16": 8}
 
 

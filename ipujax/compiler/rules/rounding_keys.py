@@ -1,8 +1,8 @@
 """Keys of stochastic rounding while a program is lowered: see `compiler/rounding_streams.py`.
 
-Before each op that rounds at random the graph is told the key and the stream of the op. The key of
-a run comes from the host; one of an iteration follows from that of the loop and from a counter.
-What has equal values on some replicas has a key that is equal on them.
+Before each op that rounds at random, the graph gets the key and the stream of the op. The key of a
+run comes from the host; the key of an iteration is computed from the loop's key and a counter. Ops
+whose values are equal on some replicas have a key that is equal on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Custom calls that run users' code.
 USERS_CODE = frozenset({"ipu_custom_op", "ipu_tile_vertex"})
-#: Streams of an op's own steps.
+#: Bits for the streams of an op's own steps.
 _STEPS_BITS = 20
 
 Kind = tuple[Turn | None, Replicas]
@@ -34,7 +34,7 @@ def stream_of(op: Op) -> int | None:
 
 
 class RoundingKeys:
-    """The keys of the block that is lowered at present, by turn and by replicas with equal ones."""
+    """The keys of the block that is being lowered, by turn and by replicas with equal keys."""
 
     def __init__(self, builder: Builder):
         self._builder = builder
@@ -42,7 +42,7 @@ class RoundingKeys:
         self._debug = ipu.poplar.DebugContext("stochastic rounding")
 
     def begin(self, main: Block) -> None:
-        """Takes the keys of a run, before all else in the program."""
+        """Takes the keys of a run, before anything else in the program."""
         kinds = _kinds([main])
         replicas = [replicas for _, replicas in kinds]
         builder = self._builder
@@ -61,7 +61,7 @@ class RoundingKeys:
         return bool(self._keys)
 
     def apply(self, op: Op) -> None:
-        """Sets the key and the stream of the op's steps; loops and branches leave it to theirs."""
+        """Sets the key and stream of the op's steps; loops and branches leave it to their ops."""
         rounding: Rounding | None = op.attrs.get(ROUNDING)
         if rounding is not None and not op.traits.control_flow:
             key = self._keys[rounding.turn, rounding.replicas]
@@ -126,7 +126,7 @@ class RoundingKeys:
 
 
 def _kinds(blocks: Sequence[Block]) -> list[Kind]:
-    """The keys that ops of the blocks need, and branches in them; each once."""
+    """The keys that ops of the blocks, and of branches in them, need; each once."""
     found: dict[Kind, None] = {}
     for op in (op for block in blocks for op in block.ops):
         rounding: Rounding | None = op.attrs.get(ROUNDING)

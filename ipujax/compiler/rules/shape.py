@@ -1,4 +1,4 @@
-"""Ops that only move elements: free views, or one copy where arrays are joined."""
+"""Ops that only move elements: free views, or one copy if arrays are joined."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _viewed(tensor: ipu.Tensor, dtype: str, target: ipu.Type) -> ipu.Tensor:
 
 
 def _recast(builder: Builder, op: Op, tensor: ipu.Tensor, source: str, target: str) -> ipu.Tensor:
-    """Between types of one size, neither of which is computed with in between."""
+    """Casts between types of the same size, without computing in either."""
     e, debug = ipu.popx.expr, builder.debug(op)
     if source == "bf16":
         tensor, source = builder.each(tensor, e.ToBFloat16, debug), "ui16"

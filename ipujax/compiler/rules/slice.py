@@ -31,7 +31,7 @@ declare(
 
 @rule("slice")
 def slice_static(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
-    """A view; strides are every n-th element."""
+    """A view; a stride of n takes every n-th element."""
     attrs = op.attrs
     tensor = builder.tensor(op.operands[0]).slice(
         list(attrs["start_indices"]), list(attrs["limit_indices"])
@@ -87,7 +87,7 @@ def dynamic_update_slice(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 def _known_starts(
     operand: Value, starts: list[Value], sizes: Sequence[int], tensor: ipu.Tensor
 ) -> tuple[ipu.Tensor, list[int], list[Value]]:
-    """Slices where starts are constants; returns the view, and the remaining dims and starts."""
+    """Slices dimensions with constant starts; returns the view, and remaining dims and starts."""
     dims, offsets = [], []
     for dim, start in enumerate(starts):
         whole, part = operand.shape[dim], sizes[dim]

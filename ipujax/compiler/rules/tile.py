@@ -1,4 +1,4 @@
-"""What `ipujax.tile` asks for: rows on chosen tiles, and users' vertices on them."""
+"""Lowers `ipujax.tile`: rows on chosen tiles, and users' vertices on them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def place(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 @custom_call_rule("ipu_tile_vertex")
 def vertex(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
     """One vertex for each row, on the row's tile."""
-    builder.prints = True  # codelets may
+    builder.prints = True  # codelets may print
     config, debug, graph = _config(op), builder.debug(op), builder.graph
     tiles = _checked(builder, config["tiles"])
     fields: dict[str, ipu.Tensor] = {}
@@ -65,7 +65,7 @@ def vertex(builder: Builder, op: Op) -> Sequence[ipu.Tensor]:
 
 
 def _connect(graph: ipu.Graph, field: ipu.FieldRef, row: ipu.Tensor) -> None:
-    """Connects a row as it is, to scalars and lists of vectors, or all its elements to a vector."""
+    """Connects a row as it is, to scalars and lists of vectors, or flattened, to a vector."""
     try:
         graph.connect(field, row)
     except ipu.poplar.graph_connection_error:
@@ -104,7 +104,7 @@ def _checked(builder: Builder, tiles: Sequence[int]) -> Sequence[int]:
 
 
 def _add_codelets(builder: Builder, config: dict[str, Any]) -> None:
-    """Once for a program."""
+    """Adds the codelets once per program."""
     key = (config["source"], config["flags"])
     if key in builder.codelets:
         return
@@ -125,7 +125,7 @@ def _constant(
     tiles: Sequence[int],
     debug: ipu.DebugContext,
 ) -> ipu.Tensor:
-    """A constant's rows on their tiles: there before the program runs."""
+    """A constant's rows on their tiles, in place before the program runs."""
     data = np.ascontiguousarray(rows.astype(DTYPES[value.dtype].held_numpy, copy=False))
     tensor = builder.graph.addConstantBytes(
         builder.type_of(value), list(data.shape), data.tobytes(), debug

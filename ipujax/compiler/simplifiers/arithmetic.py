@@ -1,4 +1,4 @@
-"""Arithmetic that changes nothing, or that is one instruction on an IPU.
+"""Simplifies arithmetic that changes nothing, or that is one instruction on an IPU.
 
 Float identities are only those that hold for every float: x * 1, x / 1, x - 0, never x + 0 (-0 + 0
 is 0).
@@ -17,7 +17,7 @@ from ipujax.compiler.ir import Op, Value, Writer, number, splat_of
 from ipujax.compiler.ir.fold import is_identity
 from ipujax.compiler.ir.rewriter import Rule
 
-#: How often a divisor is repeated for its reciprocal to be computed first.
+#: A divisor's reciprocal is computed first if the divisor is repeated at least this often.
 FEWER = 8
 
 
@@ -64,7 +64,7 @@ def _exact_reciprocal(divisor: Value) -> Value | None:
 
 
 def _times_reciprocal(w: Writer, x: Value, divisor: Value) -> list[Value] | None:
-    """x / s with s one number a row, as in a softmax: x times 1 / s in float32, rounded once.
+    """x / s with one s per row, as in a softmax: x times 1 / s in float32, rounded once.
 
     popnn's softmax does this too: s has far fewer elements, and products are faster.
     """
@@ -107,7 +107,7 @@ def _select(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _dot_general(w: Writer, op: Op) -> list[Value] | None:
-    """Without a sum it is a product of each pair of elements, which fuses with its neighbours."""
+    """Without a sum, it multiplies pairs of elements, and fuses with its neighbours."""
     numbers, result = op.attrs["dot_dimension_numbers"], op.results[0]
     sides = [
         (numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
@@ -139,7 +139,7 @@ def _dot_general(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _reduce_precision(w: Writer, op: Op) -> list[Value] | None:
-    """To no fewer bits than the type has, as jax.checkpoint does with what a policy saves."""
+    """Drops it if the type has no more bits, as for values that a jax.checkpoint policy saves."""
     (operand,) = op.operands
     own: Any = ml_dtypes.finfo(DTYPES[operand.dtype].numpy)  # type: ignore[no-untyped-call]
     keeps = op.attrs["exponent_bits"] >= own.nexp and op.attrs["mantissa_bits"] >= own.nmant

@@ -1,4 +1,4 @@
-"""Gathers, scatters and reductions that are simpler ops.
+"""Replaces gathers, scatters and reductions by simpler ops.
 
 Before:  %1 = gather(%0, [0, 2])                        After:  %1 = reshape(slice(%0) from [0, 2])
          %2 = scatter(%0, 0, %u) over all of %0                 %2 = add(%0, reshape(%u))
@@ -19,7 +19,7 @@ from ipujax.compiler.simplifiers.shapes import reshaped, sliced
 
 
 def _reduce(w: Writer, op: Op) -> list[Value] | None:
-    """Of a splat, or over dimensions of size 1 only."""
+    """Replaces reductions of a splat, or only over dimensions of size 1."""
     name = combiner_of(op.regions[0])
     if name is None or not is_identity(op.operands[1], name):
         return None
@@ -70,7 +70,7 @@ def _scatter(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _scatters_over_all(op: Op) -> str | None:
-    """The combining op's name where a scatter's one window is the whole operand."""
+    """The combining op's name if a scatter's one window is the whole operand."""
     if len(op.results) != 1:
         return None
     operand, indices, updates = op.operands

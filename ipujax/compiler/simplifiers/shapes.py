@@ -1,4 +1,4 @@
-"""Ops that only move elements: of constants, of each other, or back to their places."""
+"""Simplifies ops that only move elements: of constants, of each other, or not at all."""
 
 from __future__ import annotations
 
@@ -196,9 +196,9 @@ def _dynamic_update_slice(w: Writer, op: Op) -> list[Value] | None:
 
 
 def _optimization_barrier(w: Writer, op: Op) -> list[Value] | None:
-    """Constants beside other operands pass, as in recomputation, which then simplifies alike.
+    """Lets constants among other operands pass, so that recomputation simplifies alike.
 
-    A barrier of constants alone stays: somebody hides them on purpose.
+    A barrier of only constants stays: someone hides them on purpose.
     """
     late = [value for value in op.operands if value.const is None]
     if not late or len(late) == len(op.operands):

@@ -10,7 +10,7 @@
 #include "embedded/Package.hpp"
 #include "popops/ElementWise.hpp"
 
-/// Files of small programs, in a folder that goes with the test.
+/// Files of small programs, in a folder that is deleted after the test.
 namespace check {
 
 namespace embedded = ipujax::embedded;
@@ -53,7 +53,7 @@ inline embedded::Leaf leaf(const std::string& name, std::int64_t size, int slot,
 }
 
 /// y = w + x for arrays of n floats, where `w` is stored: a weight, or state that y takes over.
-/// An argument between them has no use.
+/// An argument between them is unused.
 inline Saved sumProgram(std::size_t n, bool is_state) {
   FloatProgram p;
   const auto w = p.input({n});

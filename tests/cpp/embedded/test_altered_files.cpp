@@ -8,8 +8,8 @@
 #include "embedded/Session.hpp"
 #include "poplar/IPUModel.hpp"
 
-// Files whose header was altered and sealed again: each is refused as a bad file, or runs. (What
-// the digests find is in test_package, altered programs are in tests/mutants.)
+// Files whose header was altered and sealed again: each is refused as a bad file, or runs.
+// (test_package covers what the digests find, and tests/mutants covers altered programs.)
 
 using namespace check;
 using embedded::Package;
@@ -17,7 +17,7 @@ using embedded::Session;
 
 namespace {
 
-/// y = w + x on two replicas, in rows; w is stored and state.
+/// y = w + x on two replicas, split by rows; w is stored state.
 Saved sharded() {
   const std::vector<std::size_t> block{2, 3};
   FloatProgram p;
@@ -45,7 +45,7 @@ Saved sharded() {
   return saved;
 }
 
-/// A byte, a number of 4 or 8 bytes, or a stretch that is moved, cut or doubled.
+/// Alters a byte or a number of 4 or 8 bytes, or moves, cuts or doubles a stretch of bytes.
 void alter(std::string& bytes, std::mt19937_64& random) {
   constexpr std::uint64_t kNumbers[] = {
       0, 1, 2, 3, 5, 64, 255, 1u << 31, ~std::uint64_t{0}, std::uint64_t{1} << 62};
@@ -70,7 +70,7 @@ void alter(std::string& bytes, std::mt19937_64& random) {
   }
 }
 
-/// Runs a program of any arrays, each in memory of just its size.
+/// Runs a program with any arrays, each in memory of exactly its size.
 void runOnce(const std::filesystem::path& path) {
   const auto session = Session::open(path, {});
   std::vector<std::vector<std::byte>> memory;

@@ -26,7 +26,7 @@ struct Opened {
 
 std::string lastMessage() { return ipujax_last_message(); }
 
-/// Pages of memory that the process has now.
+/// The resident memory of the process, in pages.
 long residentPages() {
   long all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
@@ -107,7 +107,7 @@ TEST(a_thousand_runs_of_eight_threads_take_no_more_memory) {
   runs(50);
   [[maybe_unused]] const long before = residentPages();
   runs(130);
-#if !defined(__SANITIZE_ADDRESS__)        // under which memory that is freed stays for a while
+#if !defined(__SANITIZE_ADDRESS__)        // which keeps freed memory for a while
   CHECK(residentPages() - before < 128);  // half a MiB
 #endif
   std::vector<float> w(kSize);

@@ -11,7 +11,7 @@ using embedded::Package;
 
 namespace {
 
-/// Whether the file is refused as one that is damaged.
+/// Whether the file is refused as damaged.
 bool isRefused(const std::filesystem::path& path) {
   try {
     Package::read(path);

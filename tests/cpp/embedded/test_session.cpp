@@ -36,7 +36,7 @@ Status statusOf(const std::function<void()>& call) {
   }
 }
 
-/// x + x + x ..., as long as it takes.
+/// x + x + x ...: takes long if `iterations` is large.
 Saved longProgram(unsigned iterations) {
   FloatProgram p;
   const auto x = p.input({kSize});
@@ -157,7 +157,7 @@ TEST(many_threads_run_and_swap) {
         } else {
           session->run(sum.arrays);
         }
-        const float w = std::round(sum.y[0] - sum.x[0]);  // one array in all of its elements
+        const float w = std::round(sum.y[0] - sum.x[0]);  // all elements must be from one array
         for (std::size_t k = 0; k < kSize; ++k)
           if (std::abs(sum.y[k] - sum.x[k] - w) > 1e-5 || (w != 1 && w != 2)) ++wrong;
       }
@@ -275,7 +275,7 @@ TEST(one_thread_submits_requests_that_share_batches) {
   const auto x = numbers(kSize, 7);
   std::vector<std::vector<float>> results(30, std::vector<float>(kSize));
   std::vector<std::shared_ptr<embedded::Run>> runs;
-  for (std::size_t i = 0; i < results.size(); ++i)  // more than wait: some wait for a place
+  for (std::size_t i = 0; i < results.size(); ++i)  // more than may wait: some wait for a place
     runs.push_back(batcher.submit({{nullptr, x.data()}, {results[i].data()}}, i + 1, 10s));
   for (std::size_t i = 0; i < results.size(); ++i) {
     runs[i]->wait();

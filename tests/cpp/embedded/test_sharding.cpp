@@ -107,9 +107,9 @@ TEST(other_shardings_do_not_fit) {
   CHECK_EQ(fits({{2, 1}, {0, 1}}), false);          // another number of replicas
   CHECK_EQ(fits({{1, 4}, {0, 1, 2, 3}}), false);    // 6 columns in 4 blocks
   CHECK_EQ(fits({{0, 1}, {0, 0, 0, 0}}), false);    // no block
-  CHECK_EQ(fits({{-2, -2}, {0, 1, 2, 3}}), false);  // no number of blocks
-  CHECK_EQ(fits({{2, 1}, {0, 1, 1, 1}}), false);    // one block more often
-  CHECK_EQ(fits({{2, 1}, {0, 1, 2, 0}}), false);    // a block that is none
+  CHECK_EQ(fits({{-2, -2}, {0, 1, 2, 3}}), false);  // negative counts
+  CHECK_EQ(fits({{2, 1}, {0, 1, 1, 1}}), false);    // uneven
+  CHECK_EQ(fits({{2, 1}, {0, 1, 2, 0}}), false);    // no such block
   CHECK_EQ(fits({{2, 1}, {0, 1, -1, 0}}), false);
   CHECK_EQ(fits({{4, 6}, {0, 1, 2, 3}}), false);  // more blocks than replicas
 }

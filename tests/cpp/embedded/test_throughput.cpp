@@ -22,7 +22,7 @@ constexpr std::size_t kBatch = 32;
 constexpr std::size_t kWidth = 128;
 constexpr int kRuns = 1600;
 
-/// Two layers of a classifier, whose weights are stored.
+/// A classifier with two layers, whose weights are stored.
 Saved classifier() {
   FloatProgram p;
   const auto w1 = p.input({kWidth, kWidth});
@@ -55,8 +55,8 @@ struct Arrays {
   Arrays() { std::memset(x.data(), 0, x.size()); }
 };
 
-/// By the clock, and by the processors for all threads: what waiting costs, whoever shares the
-/// machine.
+/// Wall-clock time, and processor time of all threads, which shows the cost of waiting even on a
+/// shared machine.
 struct Seconds {
   double passed = 0, of_processors = 0;
 };
@@ -70,7 +70,7 @@ Seconds seconds(const F& work) {
           static_cast<double>(std::clock() - begin_of_processors) / CLOCKS_PER_SEC};
 }
 
-/// Of threads that have started.
+/// Measures `count` threads from the moment that all have started.
 template <class F>
 Seconds secondsOfThreads(std::size_t count, const F& work) {
   std::latch start(static_cast<std::ptrdiff_t>(count + 1));
@@ -93,7 +93,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-/// Tests share their machine, so the bound is that of `make bench`, which reads what is printed.
+/// Tests share their machine, so `make bench` applies the bound to what this prints.
 TEST(many_threads_get_the_results_of_the_engine) {
   const Folder folder;
   const Saved saved = classifier();

@@ -55,7 +55,7 @@ struct Bound {
     specs.push_back(specOf(t));
     return t;
   }
-  /// An argument's copy, which may be written to.
+  /// A copy of an argument, which may be written to.
   Tensor inCopied(Type type, Shape shape) {
     const auto given = in(type, shape);
     const auto t = graph.addVariable(type, shape, VariableMappingMethod::LINEAR, "copy");
@@ -74,7 +74,7 @@ struct Bound {
   }
 };
 
-/// A FIFO whose newest value dies there, and one whose newest value is needed afterwards.
+/// A FIFO whose newest value is not used afterwards, and one whose newest value is.
 void fifos(Bound& b) {
   const auto x = b.inCopied(FLOAT, {1, 1024});
   const auto total = b.inCopied(FLOAT, {1, 1024});
@@ -136,7 +136,7 @@ void randomNumbers(Bound& b) {
   b.out(poprand::shapedDropout(g, &seed, 1, x, x.slice(0, 1), 0.5, 2, b.prog));
 }
 
-/// Adds in half precision, whose key is drawn from the workers' generators.
+/// Adds in half precision, with a key drawn from the workers' generators.
 void stochasticRounding(Bound& b) {
   const auto x = b.in(FLOAT, {5, 40});
   poplar::setStochasticRounding(b.graph, b.prog, true);
@@ -237,7 +237,7 @@ std::string codelets() {
   const auto y = graph.addVariable(FLOAT, {8}, VariableMappingMethod::LINEAR, "y");
   auto set = graph.addComputeSet("sum");
   const auto vertex = graph.addVertex(set, "Sum", {{"rows", x}, {"out", y}});
-  // And one whose edges are scattered: they are gathered, and brought back.
+  // A vertex whose edges are scattered: they are gathered and written back.
   const auto z = graph.addVariable(FLOAT, {8}, VariableMappingMethod::LINEAR, "z");
   const auto turned = concat(z.slice(4, 8), z.slice(0, 4));
   const auto other =

@@ -4,7 +4,7 @@
 
 namespace mutants {
 
-/// Sealed images of programs against the Poplar API, whose kernels no JAX program reaches.
+/// Sealed images of Poplar programs whose kernels no JAX program reaches.
 std::vector<std::string> poplarCorpus();
 
 }  // namespace mutants

@@ -17,7 +17,7 @@ using engine::Image;
 using engine::OperandDesc;
 using engine::StepDesc;
 
-/// A number near where something goes wrong, or near the old one.
+/// A number near a critical value, or near the old one.
 std::int64_t another(Random& random, std::int64_t old) {
   static const std::int64_t kSpecial[] = {0,
                                           1,
@@ -126,7 +126,7 @@ void alterOperand(Random& random, OperandDesc& o) {
       return alterList(random, o.shape);
     case 5:
       return alterList(random, o.strides);
-    case 6: {  // a dimension more, or less
+    case 6: {  // one dimension more, or less
       if (o.shape.empty() || random.oneIn(2)) {
         o.shape.push_back(random.oneIn(2) ? 1 : another(random, 2));
         o.strides.push_back(random.oneIn(2) ? 0 : another(random, 1));
@@ -304,7 +304,7 @@ void alterRest(Random& random, Image& image) {
   }
 }
 
-/// What indices, predicates and tables hold is data too.
+/// Alters data: constants hold indices, predicates and tables too.
 void alterConstants(Random& random, Image& image) {
   if (image.constants.size() < 4) return;
   const auto value = static_cast<std::uint32_t>(another(random, 1));
@@ -332,7 +332,7 @@ std::string withFieldsAltered(Random& random, const std::string& sealed,
   return image.serialise();
 }
 
-/// What follows magic, format, version, size and checksum.
+/// The bytes after magic, format, version, size and checksum.
 std::string contentsOf(const std::string& sealed) {
   std::uint64_t version = 0;
   std::memcpy(&version, sealed.data() + 12, sizeof version);
@@ -342,7 +342,7 @@ std::string contentsOf(const std::string& sealed) {
 }  // namespace
 
 void alterBytes(Random& random, std::string& bytes) {
-  // The program, not the text of the module behind it, is what matters.
+  // Mostly alters the program, not the text of the module after it.
   const std::size_t limit =
       random.oneIn(4) ? bytes.size() : std::min<std::size_t>(bytes.size(), 8192);
   const std::size_t at = random.below(limit);

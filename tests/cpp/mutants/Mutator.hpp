@@ -7,13 +7,13 @@ namespace mutants {
 
 class Random;
 
-/// A sealed image with something altered and a seal that fits: bytes of its contents, or fields of
-/// the image. `others` are sealed images to take parts from. The same number gives the same mutant.
+/// Alters bytes or fields of a sealed image and seals it again. The image and parts from others are
+/// taken from the sealed images in `corpus`. The same number gives the same mutant.
 std::string mutate(const std::vector<std::string>& corpus, std::uint64_t number);
-/// Which image of the corpus a mutant is made of.
+/// The index of the image in the corpus that a mutant is made from.
 std::size_t parentOf(const std::vector<std::string>& corpus, std::uint64_t number);
 
-/// Alters a bit, a byte, a number, or the length of bytes, of which there are 8 or more.
+/// Alters a bit, a byte, a number, or the length of `bytes`, of which there must be at least 8.
 void alterBytes(Random& random, std::string& bytes);
 
 }  // namespace mutants

@@ -63,7 +63,7 @@ std::string withHeaderAltered(Random& random, const std::string& bytes) {
   return file.bytes();
 }
 
-/// What the session passes and gets back, each array in memory of just its size.
+/// The session's arguments and results, each array in memory of exactly its size.
 struct Passed {
   Passed(const embedded::Session& session, std::byte value) {
     for (const auto& tensor : session.inputs()) {

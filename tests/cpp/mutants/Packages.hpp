@@ -9,9 +9,8 @@
 
 namespace mutants {
 
-/// Writes a file as ipujax.precompile does with something altered: its program, its description,
-/// the bytes of its header (with a seal that fits), or any bytes. The same number gives the same
-/// file.
+/// Writes a file like ipujax.precompile, but alters its program, its description, the bytes of its
+/// header (with a matching seal), or any bytes. The same number gives the same file.
 void writePackage(const std::filesystem::path& path, const std::vector<std::string>& corpus,
                   std::uint64_t number);
 

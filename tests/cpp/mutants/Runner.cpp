@@ -26,8 +26,8 @@ namespace engine = ipujax::engine;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 29;
 constexpr std::uint32_t kMostReplicas = 16;
 
-/// An array of a caller's, 64-byte aligned, in pages of its own between two that no one may touch:
-/// it begins where the first one ends, or ends, up to a line's rest, where the last one begins.
+/// A caller's array, 64-byte aligned, in pages of its own between two inaccessible ones. It begins
+/// where the first one ends, or its last line ends where the last one begins.
 class Array {
  public:
   Array(std::uint64_t bytes, bool at_end) : bytes_(bytes) {
@@ -48,7 +48,7 @@ class Array {
     if (!pages_) return;
     unpoison(data_ + bytes_, behind_);
     for (std::uint64_t i = 0; i < behind_; ++i)
-      if (data_[bytes_ + i] != std::byte{kMark}) std::abort();  // written behind the end
+      if (data_[bytes_ + i] != std::byte{kMark}) std::abort();  // written after the end
   }
   Array(Array&&) = default;
   Array& operator=(Array&&) = delete;
@@ -89,7 +89,7 @@ class Array {
   std::unique_ptr<std::byte, Unmap> pages_{nullptr, Unmap{}};
 };
 
-/// A host that looks at every byte it is handed and writes every byte it is asked for.
+/// A host that reads every byte it is given and writes every byte it is asked for.
 class Host final : public engine::HostCallbacks, public engine::HostStreams {
  public:
   void call(const std::string&, std::span<const engine::HostArray> arguments,

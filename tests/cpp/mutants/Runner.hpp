@@ -14,12 +14,12 @@ enum class Outcome {
   kRan,        ///< to its end
   kFailed,     ///< loaded, and ended with an error
   kCancelled,  ///< at the time bound
-  kTooLarge,   ///< loaded; a machine of its size would be needed to run it
+  kTooLarge,   ///< loaded, but running it would need a machine of its size
   kCount
 };
 const char* nameOf(Outcome outcome);
 
-/// Loads images and runs them on made-up arguments, each in a block of memory of just its size.
+/// Loads images and runs them on made-up arguments, each in a block of memory of exactly its size.
 /// Programs that take longer than the time bound are cancelled.
 class Runner {
  public:

@@ -25,9 +25,9 @@
 #include "mutants/Packages.hpp"
 #include "mutants/Runner.hpp"
 
-// Alters sealed executables and runs what the loader lets pass: no altered executable may bring the
-// process down, or stop it. Each stretch of mutants runs in a process of its own, so that one that
-// does is counted and written down, and the rest goes on.
+// Alters sealed executables and runs those that the loader accepts: none may crash or hang the
+// process. Each stretch of mutants runs in a process of its own, so that a mutant that does is
+// counted and saved while the rest continue.
 //
 // One in eight is a file of ipujax.precompile, opened as a session of the embedded runtime.
 //
@@ -40,10 +40,10 @@ namespace fs = std::filesystem;
 using mutants::Outcome;
 
 constexpr auto kRunBound = std::chrono::milliseconds(1000);
-/// Steps are not cut short: one step of a program may take so long. A sanitizer slows it down.
+/// Steps are not interrupted, and one step may take this long. A sanitizer slows it down.
 constexpr int kHangSeconds = 120;
 constexpr std::uint64_t kStretch = 500;
-constexpr std::uint64_t kPackages = 8;  ///< one mutant of so many is a file
+constexpr std::uint64_t kPackages = 8;  ///< one in this many mutants is a file
 
 std::vector<std::string> readCorpus(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -60,7 +60,7 @@ std::vector<std::string> readCorpus(const fs::path& folder) {
   return corpus;
 }
 
-/// Makes a mutant and runs it. `file`: for those that are files.
+/// Makes a mutant and runs it. `file`: the path for mutants that are files.
 Outcome runMutant(mutants::Runner& runner, const std::vector<std::string>& corpus,
                   std::uint64_t number, const fs::path& file, std::string& reason) {
   if (number % kPackages == 0) {
@@ -72,17 +72,17 @@ Outcome runMutant(mutants::Runner& runner, const std::vector<std::string>& corpu
   return outcome;
 }
 
-/// What the processes share.
+/// State that the processes share.
 struct Shared {
   std::atomic<std::uint64_t> next{0};  ///< mutant not yet taken
   std::atomic<std::uint64_t> count[static_cast<int>(Outcome::kCount)]{};
   struct Worker {
-    std::atomic<std::uint64_t> now{0};    ///< mutant at hand
+    std::atomic<std::uint64_t> now{0};    ///< current mutant
     std::atomic<std::uint64_t> begun{0};  ///< how many were begun
   } workers[64];
 };
 
-/// In a process of its own: mutants [begin, end).
+/// Runs mutants [begin, end) in a process of its own.
 [[noreturn]] void work(Shared& shared, int worker, const std::vector<std::string>& corpus,
                        std::uint64_t begin, std::uint64_t end, const std::string& log) {
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -121,7 +121,7 @@ class Campaign {
     fs::create_directories(failures_);
   }
 
-  /// How many mutants brought a process down, or stopped it.
+  /// Returns how many mutants crashed or hung a process.
   std::uint64_t run() {
     for (std::size_t w = 0; w < jobs_.size(); ++w) start(w);
     while (std::ranges::any_of(jobs_, [](const Job& job) { return job.process > 0; })) {
@@ -149,7 +149,7 @@ class Campaign {
     return (failures_ / ("worker" + std::to_string(w) + ".log")).string();
   }
 
-  /// The next stretch, if there is one.
+  /// Starts the next stretch, if there is one.
   void start(std::size_t w) {
     const std::uint64_t begin = shared_->next.fetch_add(kStretch);
     if (begin < end_) fork(w, begin, std::min(begin + kStretch, end_));
@@ -206,7 +206,7 @@ class Campaign {
   std::uint64_t hangs_ = 0;
 };
 
-/// Every image as it is: that it runs, and which kernels none of them has.
+/// Checks that every unaltered image runs, and finds the kernels that none of them has.
 bool runWhole(const std::vector<std::string>& corpus) {
   mutants::Runner runner(std::chrono::seconds(60));
   const auto names = ipujax::engine::KernelRegistry::instance().names();
@@ -229,7 +229,7 @@ bool runWhole(const std::vector<std::string>& corpus) {
   return good && missing.empty();
 }
 
-/// In a process of its own, so that this one starts no threads before it forks.
+/// Calls f in a process of its own, so that this one starts no threads before it forks.
 template <class F>
 bool apart(const F& f) {
   const pid_t process = fork();

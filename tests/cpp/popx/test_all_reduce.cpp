@@ -1,5 +1,5 @@
-// All-reduce and reduce-scatter of every operator, type, group and some odd sizes, against plain
-// loops in the order of the members.
+// All-reduce and reduce-scatter with every operator, type and group and some odd sizes, against
+// plain loops in the order of the members.
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -66,7 +66,7 @@ T first(CollectiveOperator op, T a) {
 template <class T>
 using Arrays = std::vector<std::vector<T>>;
 
-/// What replica r gets, n elements of its group's arrays.
+/// The expected result of replica r, whose group is `group`.
 template <class T>
 std::vector<T> expected(CollectiveOperator op, const Arrays<T>& values,
                         const std::vector<unsigned>& group, unsigned r) {
@@ -278,7 +278,7 @@ TEST(results_are_written_to_destinations) {
   for (unsigned r = 0; r < 4; ++r) {
     auto sum = expected(op, xs, all, r);
     same(d.result<float>(0, r), sum, "x");
-    sum.resize(8);  // parts of two, with zeros at the end
+    sum.resize(8);  // parts of two elements, with zeros at the end
     same(d.result<float>(2, r), {sum.begin() + 2 * r, sum.begin() + 2 * r + 2}, "part of x");
     sum = expected(op, ys, all, r);
     same(d.result<float>(1, r), sum, "y");

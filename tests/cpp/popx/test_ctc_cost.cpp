@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kWorkers = 6;
 
-/// What PopLibs' planner counts as compute, from its figures for a symbol and the blank beside it:
-/// 44 cycles, 84 with the gradient, and 17 or 34 for the last blank.
+/// The compute cycles that PopLibs' planner counts, from its figures for a symbol and the blank
+/// next to it: 44 cycles, 84 with the gradient, and 17 or 34 for the last blank.
 double computeOf(const CtcSizes& s, const CtcPartition& by) {
   const auto up = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
   const std::uint64_t labels = up(s.labels, by.labels), time = up(s.time, by.time);

@@ -23,7 +23,7 @@ Bytes run(const ExprProgram& p, const Bytes& input, std::size_t n, std::size_t o
   ExprEvaluator(p).run(in, out, static_cast<std::int64_t>(n));
   return results[output];
 }
-/// Floats, of which NaNs are equal whatever their bits are.
+/// Compares floats; NaNs are equal whatever their bits are.
 bool areEqual(const Bytes& a, const Bytes& b) {
   for (std::size_t at = 0; at < a.size(); at += 4) {
     float x = 0;

@@ -14,7 +14,7 @@ using Complex = std::complex<double>;
 
 namespace {
 
-/// The definition, in long double: sums in double would be less precise than what is tested.
+/// The definition, in long double: sums in double would be less precise than the tested results.
 std::vector<Complex> dft(const std::vector<Complex>& x, double sign) {
   using Long = std::complex<long double>;
   const std::size_t n = x.size();
@@ -59,7 +59,7 @@ std::vector<Complex> row(const Lines<T>& lines, std::size_t r) {
   return x;
 }
 
-/// Both parts of a result, one behind the other.
+/// Both parts of a result, one after the other.
 template <class T = float>
 std::vector<T> readParts(OnDevice& d, const popx::Parts& parts) {
   poplar::Tensor all = parts[0].flatten();
@@ -67,7 +67,7 @@ std::vector<T> readParts(OnDevice& d, const popx::Parts& parts) {
   return d.read<T>(all);
 }
 
-/// Root mean square of the difference, over that of what is wanted.
+/// Root mean square of the difference, relative to that of `wanted`.
 double error(const std::vector<Complex>& got, const std::vector<Complex>& wanted) {
   double difference = 0;
   double size = 0;

@@ -8,7 +8,7 @@ using namespace ipujax::engine;
 
 namespace {
 
-/// result 0 = argument 0 + 1; remembers what it was called with.
+/// result 0 = argument 0 + 1; records how it was called.
 struct AddOne final : HostCallbacks {
   std::string id, dtypes;
   void call(const std::string& name, std::span<const HostArray> arguments,

@@ -14,7 +14,7 @@
 #include "popx/Svd.hpp"
 #include "popx/TriangularSolve.hpp"
 
-/// Factorisations are held to what defines them: their factors' product, and orthogonality.
+/// Factorisations are checked by their definition: the product of the factors, and orthogonality.
 
 using Complex = std::complex<double>;
 using popx::Parts;
@@ -76,7 +76,7 @@ Matrix random(std::size_t m, std::size_t n, bool complex, unsigned seed) {
   return a;
 }
 
-/// A program, and what it does to a batch of matrices.
+/// A program that factorises a batch of matrices.
 struct Batch {
   OnDevice d;
   bool complex;

@@ -6,7 +6,7 @@
 #include "popx/TriangularSolve.hpp"
 #include "popx/Type.hpp"
 
-/// Matrices of doubles, which the model alone factorises.
+/// Matrices of doubles, which only the model factorises.
 
 TEST(matrices_of_two_types_are_refused) {
   OnDevice d;

@@ -9,7 +9,7 @@
 #include "popops/internal/ExprCompile.hpp"
 #include "popx/Expr.hpp"
 
-/// The kernel of every elementwise step on views of all kinds, against a walk over each index.
+/// The kernel of every elementwise step on views of all kinds, against a loop over each index.
 namespace {
 using namespace ipujax::engine;
 using popops::expr::_1;
@@ -122,7 +122,7 @@ void check_case(const Shape& shape, Case c) {
                   " and ", got(4));
     }
   }
-  for (std::size_t o = 3; o < 5; ++o) {  // nothing beside the view is written
+  for (std::size_t o = 3; o < 5; ++o) {  // nothing outside the view is written
     auto rest = c.buffers[o];
     auto before = in[o];
     for (std::int64_t k = 0; k < count(shape); ++k)

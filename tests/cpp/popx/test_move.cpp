@@ -1,4 +1,5 @@
-// What moves without being combined: gathers, exchanges, broadcasts, permutations, indices.
+// Collectives that move data without combining it: gathers, exchanges, broadcasts, permutations,
+// indices.
 #include "Check.hpp"
 #include "gcl/Collectives.hpp"
 #include "gcl/OnReplicas.hpp"

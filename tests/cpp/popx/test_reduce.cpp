@@ -57,7 +57,7 @@ ArgResult argmaxLoop(const std::vector<float>& x, float init) {
   return r;
 }
 
-/// argmax over dimension 1 of [rows, n, 1], with the layout made strange where asked for.
+/// argmax over dimension 1 of [rows, n, 1], with a random layout if `strange` is not null.
 void checkArgmax(std::int64_t rows, std::int64_t n, int values, bool nans, std::mt19937* strange) {
   std::mt19937 random(static_cast<unsigned>(n));
   Array<float> in(ElementType::kFloat, Access::kRead, {rows, n}, strange);

@@ -159,7 +159,7 @@ TEST(cumulative_sums_keep_their_digits) {
 }
 
 /// (a, b) . (c, d) = (a c, b c + d): associative, not commutative. Its identity is (1, 0); other
-/// initial values show that padding is none.
+/// initial values show that padding contributes nothing.
 TEST(windows_of_any_body_keep_the_order) {
   const auto at = [](unsigned i) { return pe::PlaceHolder(i); };
   const auto program =

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kElements = 6;
 constexpr std::size_t kRepeats = 4;
 
-/// A buffer, a tensor of one of its entries, and the number of an entry.
+/// A buffer, a tensor for one of its entries, and the index of an entry.
 struct Buffered {
   Graph graph{IPUModel().createDevice()};
   RemoteBuffer buffer = graph.addRemoteBuffer("stack", FLOAT, kElements, kRepeats);

@@ -16,7 +16,7 @@ using poplar::Graph;
 using poplar::program::Sequence;
 using Tensors = Twin::Tensors;
 
-/// Within a range, and at the edges of what a FLOAT can be.
+/// Values within a range, and the extreme values of FLOAT.
 Twin::Value reals(float least, float most, unsigned seed = 1) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> any(least, most);
@@ -27,7 +27,7 @@ Twin::Value reals(float least, float most, unsigned seed = 1) {
   return valueOf(poplar::FLOAT, {values.size()}, values);
 }
 
-/// Any bits of a type whose elements have `size` bytes; NaNs are quiet, as arithmetic gives them.
+/// Random bits of a type whose elements have `size` bytes; NaNs are quiet, as from arithmetic.
 Twin::Value anyBits(poplar::Type type, std::size_t size) {
   std::mt19937 engine(5);
   std::vector<std::byte> bytes(4000 * size);
@@ -91,7 +91,8 @@ std::vector<Twin> bitOperations() {
   return twins;
 }
 
-/// The fast build computes most in double. Bounds: units in the last place that were seen, doubled.
+/// The fast build computes most functions in double. Bounds are twice the observed units in the
+/// last place.
 std::vector<Twin> functions() {
   std::vector<Twin> twins;
   const auto& x = pe::_1;
@@ -105,7 +106,7 @@ std::vector<Twin> functions() {
   addFunction(twins, "erfc", reals(-4, 11), pe::Erfc(x), 12);
   addFunction(twins, "erf_inv", reals(-1, 1), pe::ErfInv(x), 6);
   addFunction(twins, "log_gamma", reals(0, 40), pe::LogGamma(x), 6);
-  // Near its zeros below 0 the reflection cancels: against a result of 1.
+  // Near its zeros below 0 the reflection cancels, so errors are relative to a result of 1.
   addFunction(twins, "log_gamma below zero", reals(-20, 0), pe::LogGamma(x), 14, 1);
   addFunction(twins, "gelu", reals(-6, 6), pe::Gelu(x), 2);
   addFunction(twins, "gelu_gradient", reals(-6, 6), pe::GeluGradient(x, pe::_2), 2);

@@ -8,7 +8,8 @@
 #include "popx/Svd.hpp"
 #include "popx/TriangularSolve.hpp"
 
-/// What is defined up to no sign or phase: the rest is held to its definition by test_linalg.cpp.
+/// Functions whose results have no free sign or phase; test_linalg.cpp checks the others by their
+/// definition.
 namespace TWINS {
 
 namespace {
@@ -18,7 +19,7 @@ using poplar::program::Sequence;
 using popx::Parts;
 using Tensors = Twin::Tensors;
 
-/// Random numbers; `dominant`: with a large diagonal, for what is to be positive definite.
+/// Random numbers; `dominant`: with a large diagonal, for matrices that must be positive definite.
 std::vector<Twin::Value> numbers(std::vector<std::size_t> shape, bool complex, bool dominant) {
   std::size_t size = 1;
   for (const auto d : shape) size *= d;
@@ -118,7 +119,7 @@ Parts asParts(const Tensors& inputs, bool complex) {
   return {inputs.begin(), inputs.begin() + (complex ? 2 : 1)};
 }
 
-/// Of an array whose every 3rd column comes first.
+/// QR with pivots in which every 3rd column comes first.
 std::vector<Parts> pivoted(Graph& g, const Parts& a, Sequence& p) {
   const auto shape = a[0].shape();
   std::vector<int> first(shape[0] * shape[2]);
@@ -139,7 +140,7 @@ std::vector<Twin> linalg() {
     const auto call = [run, complex](Graph& g, const Tensors& inputs, Sequence& p) {
       return flat(run(g, asParts(inputs, complex), p));
     };
-    // Later reflectors of a tridiagonal form multiply the rounding of earlier ones, which is that
+    // Later reflectors of a tridiagonal form amplify the rounding of earlier ones, which is that
     // of the CPU's BLAS.
     const bool is_form = name.rfind("tridiagonal,", 0) == 0;
     const double tolerance = name[0] == 't' || name[0] == 'h' ? 1e-3 : 2e-5;

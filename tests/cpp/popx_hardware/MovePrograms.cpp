@@ -28,7 +28,7 @@ std::size_t sizeOf(const Shape& shape) {
   return size;
 }
 
-/// Whole numbers of which many are equal.
+/// Integers, many of which are equal.
 template <class T>
 Twin::Value numbers(Type type, const Shape& shape, int least, int most, unsigned seed = 1) {
   std::mt19937 engine(seed);
@@ -121,7 +121,7 @@ std::vector<Twin> maps() {
 
 namespace {
 
-/// Bodies over one FLOAT, and one over a FLOAT and its place: the largest, the first of equals.
+/// Bodies on one FLOAT, and one on a FLOAT and its index: the largest, or the first if equal.
 struct Body {
   std::string name;
   std::vector<pe::Expr> exprs;
@@ -271,7 +271,7 @@ std::vector<Twin> selections() {
 
 namespace {
 
-/// A slice, what stands in its place after an update, and the whole.
+/// Takes a slice, then overwrites it; returns the slice and the whole array.
 template <class T>
 Twin sliced(const std::string& name, Type type, const std::vector<T>& starts, const Shape& dims,
             const Shape& sizes) {

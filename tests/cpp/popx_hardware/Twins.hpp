@@ -8,8 +8,8 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Program.hpp"
 
-/// Programs on popx that are compiled twice, for the fast build's functions and for those of
-/// popx/hardware, and held equal.
+/// A program on popx that is compiled twice, with the fast build's functions and with those of
+/// popx/hardware. Both must give equal results.
 struct Twin {
   struct Value {
     poplar::Type type;
@@ -21,9 +21,9 @@ struct Twin {
   std::string name;
   std::vector<Value> inputs;
   std::function<Tensors(poplar::Graph&, const Tensors&, poplar::program::Sequence&)> run;
-  double tolerance = 0;  ///< of floats, times the largest if above 1; 0: the same bytes
-  unsigned ulps = 0;     ///< where not 0: of each FLOAT or HALF, units in the last place
-  double least = 0;      ///< the units are of a number not below this
+  double tolerance = 0;  ///< for floats, times the largest if above 1; 0: the same bytes
+  unsigned ulps = 0;     ///< if not 0: tolerance of FLOAT and HALF, in units in the last place
+  double least = 0;      ///< the units are those of numbers of at least this size
 };
 
 template <class T>

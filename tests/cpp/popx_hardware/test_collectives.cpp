@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kReplicas = 6;
 
-/// Groups that a gcl::CommGroup says, the same in another order, and of several sizes.
+/// Groups that a gcl::CommGroup expresses, and the same in another order, of several sizes.
 const Groups kEqual[] = {{{0, 1, 2, 3, 4, 5}},          {{5, 3, 1, 0, 2, 4}},
                          {{0, 1, 2}, {3, 4, 5}},        {{0, 2, 4}, {1, 3, 5}},
                          {{5, 0}, {3, 1}, {2, 4}},      {{4, 0, 2}, {5, 3, 1}},
@@ -29,7 +29,7 @@ struct Pair {
 
   explicit Pair(unsigned ipus = 1) : d(kReplicas, 16, ipus) {}
 
-  /// Any bits that are numbers, on each replica others.
+  /// Random numbers, different on each replica.
   Tensor input(poplar::Type type, const std::vector<std::size_t>& shape) {
     std::size_t n = 1;
     for (const auto size : shape) n *= size;

@@ -15,7 +15,7 @@
 #include "popx/Sort.hpp"
 #include "popx/Svd.hpp"
 
-// Matrices that are hard for the codelets' iterations, those that no tile holds, and bad input.
+// Matrices that are hard for the codelets' iterations, matrices too large for a tile, bad input.
 
 using popx::Parts;
 using Number = std::complex<double>;
@@ -68,7 +68,7 @@ std::vector<Matrix> hardOnes(std::size_t n) {
   std::normal_distribution<double> normal;
   Matrix random(n), ones(n), cycle(n), jordan(n), graded(n), large(n), small(n), doubled(n);
   for (std::size_t i = 0; i < n; ++i) {
-    cycle(i, (i + 1) % n) = 1;  // eigenvalues on a circle: plain shifts go round for ever
+    cycle(i, (i + 1) % n) = 1;  // eigenvalues on a circle: plain shifts never converge
     jordan(i, i) = 2;
     if (i + 1 < n) jordan(i, i + 1) = 1;
     for (std::size_t j = 0; j < n; ++j) {
@@ -95,7 +95,7 @@ struct Batch {
       : matrices(std::move(given)), complex(is_complex) {
     const std::size_t n = matrices[0].n;
     for (auto& a : matrices) {
-      if (complex)  // a unitary factor: as hard, and not real
+      if (complex)  // a unitary factor: as hard, but not real
         for (std::size_t i = 0; i < a.values.size(); ++i) a.values[i] *= std::polar(1.0, 0.7);
       for (auto& x : a.values)
         x = {static_cast<float>(x.real()), static_cast<float>(complex ? x.imag() : 0)};
@@ -111,7 +111,7 @@ struct Batch {
     }
   }
 
-  /// Of each result, a square matrix for each item; a line becomes a diagonal.
+  /// For each result, a square matrix for each item; a vector becomes a diagonal.
   std::vector<std::vector<Matrix>> run(const std::vector<Parts>& results) {
     for (std::size_t r = 0; r < results.size(); ++r)
       for (std::size_t p = 0; p < results[r].size(); ++p)
@@ -176,7 +176,7 @@ TEST(singular_values_and_eigenvectors_of_hard_matrices) {
     for (const std::size_t n : {2, 12, 40}) {
       Batch b(hardOnes(n), complex);
       const auto svd = popx::svd(b.graph, b.parts, true, true, true, b.prog);
-      // One triangle alone is read, so that any matrix will do.
+      // Only one triangle is read, so any matrix will do.
       const auto eigh = popx::eigh(b.graph, b.parts, true, b.prog);
       const auto got = b.run({svd[0], svd[1], svd[2], eigh[0], eigh[1]});
       for (std::size_t i = 0; i < b.matrices.size(); ++i) {

@@ -1,3 +1,3 @@
-// The fast build's tests of linear algebra, which are about definitions, on popx/hardware: CMake
-// gives it the name popx here.
+// Runs the fast build's tests of linear algebra, which check definitions, on popx/hardware, which
+// CMake names popx here.
 #include "../popx/test_linalg.cpp"

@@ -28,7 +28,7 @@ class Pairs {
  private:
   struct Result {
     std::string name;
-    poplar::Tensor tensor;  ///< of both, whose handles are this name and "+"
+    poplar::Tensor tensor;  ///< the hardware one; handles: name, and name + "+" for this one
     const Twin* twin;
   };
 
@@ -89,7 +89,7 @@ class Pairs {
     return values;
   }
 
-  /// Each against its own size.
+  /// Compares each element relative to its own size.
   static void compareUnits(const Result& result, const std::vector<float>& a,
                            const std::vector<float>& b) {
     const bool is_half = result.tensor.elementType() == poplar::HALF;

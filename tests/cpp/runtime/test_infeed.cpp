@@ -37,7 +37,7 @@ void push(Infeed& feed, std::uint32_t number, std::size_t rows) {
   feed.push(pointers);
 }
 
-/// What a reader gets: the rows of its part, or none at the end.
+/// The rows of the part that a reader gets; empty at the end.
 std::vector<std::uint32_t> fetch(Infeed& feed, std::size_t reader, std::size_t readers,
                                  std::size_t part_rows, std::size_t copies = 1,
                                  bool stops = false) {

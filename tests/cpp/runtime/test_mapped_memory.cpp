@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPages = 4;
 const std::size_t kPageBytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
-/// A file of sevens that nobody can open, mapped.
+/// A mapped file of sevens that nobody else can open.
 class File {
  public:
   File() {

@@ -179,7 +179,7 @@ TEST(two_programs_of_as_many_replicas_are_told_apart) {
   Outfeed feed(false);
   for (std::size_t w = 0; w < 2; ++w) feed.begin(w, 2);
   feed.begin(0, 2);      // another program, while the first still writes
-  push(feed, 1, 2, 11);  // of the first
+  push(feed, 1, 2, 11);  // from the first program
   feed.begin(1, 2);
   push(feed, 0, 2, 20);
   CHECK_THROWS(push(feed, 1, 2, 21), "[outfeed] needs one program");

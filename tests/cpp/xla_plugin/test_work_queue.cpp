@@ -32,18 +32,18 @@ void push(WorkQueue& queue, std::function<void()> work, bool overtakes = false) 
   CHECK(queue.push(std::make_unique<Function>(std::move(work), overtakes)) == nullptr);
 }
 
-/// What another thread waits at until it is opened.
+/// Threads wait at this gate until it is opened.
 class Gate {
  public:
   void open() { opened_.set_value(); }
-  void pass() { future_.wait_for(20s); }  // a test that fails ends, too
+  void pass() { future_.wait_for(20s); }  // so that a failing test ends, too
 
  private:
   std::promise<void> opened_;
   std::shared_future<void> future_ = opened_.get_future().share();
 };
 
-/// `drain` on a thread of its own, which is waited for at the end.
+/// Runs `drain` on a thread of its own, which the destructor waits for.
 struct Drain {
   explicit Drain(WorkQueue& queue)
       : done(std::async(std::launch::async, [&queue] { queue.drain(); })) {}
@@ -90,7 +90,7 @@ TEST(drain_ends_though_tasks_go_on_pushing_others) {
   std::atomic<bool> stop{false};
   std::atomic<int> runs{0};
   std::function<void()> again;
-  WorkQueue queue;  // ends before what its tasks use, here and below
+  WorkQueue queue;  // destroyed before what its tasks use, here and below
   again = [&] {
     ++runs;
     if (!stop) push(queue, again);

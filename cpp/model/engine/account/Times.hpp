@@ -5,10 +5,10 @@
 
 namespace ipujax::engine {
 
-/// By node: how often one run executes it, as Image::cost() counts; 0 in branches not taken.
+/// How often one run executes each node, counted as in Image::cost(); 0 in branches not taken.
 std::vector<double> timesRun(const Image& image);
 
-/// Of the collectives in one run: sums over their steps, as Image::cost() counts.
+/// Sums over the collectives of one run, counted as in Image::cost().
 struct CollectiveAccount {
   double cycles = 0;
   double link_bytes = 0;  ///< per replica

@@ -5,7 +5,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// n times the cycles and what moves; the tiles hold its memory once.
+/// Multiplies cycles, traffic and flops by n; memory stays, as tiles hold it once.
 Cost repeated(Cost cost, double n) {
   for (double* each :
        {&cost.compute_cycles, &cost.mean_compute_cycles, &cost.exchange_cycles, &cost.sync_cycles,
@@ -50,7 +50,7 @@ Cost costOf(const Image& image, std::uint32_t index, const TripMeans& counted) {
   if (node.kind == NodeKind::kStep) return image.steps[node.value].cost;
   Cost total;
   if (node.kind == NodeKind::kIf || node.kind == NodeKind::kSwitch) {
-    // Only one branch runs; the account takes the dearest.
+    // Only one branch runs; the account takes the most expensive.
     for (const auto child : node.children) {
       const Cost cost = costOf(image, child, counted);
       if (cost.cycles() > total.cycles()) total = cost;

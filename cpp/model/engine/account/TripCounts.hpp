@@ -9,7 +9,7 @@
 
 namespace ipujax::engine {
 
-/// Mean iterations of each loop that a run of a program counted, by node; nothing where none ran.
+/// Mean iterations of each loop, counted in a run of a program, by node; nullopt if it did not run.
 /// Empty if the program has no loop whose number of iterations only a run knows.
 using TripMeans = std::vector<std::optional<double>>;
 
@@ -26,11 +26,11 @@ class TripCounts {
     std::atomic<std::uint64_t> runs{0};
     std::atomic<std::uint64_t> iterations{0};
   };
-  std::vector<Count> counts_;  // by node; none where there is nothing to count
+  std::vector<Count> counts_;  // by node; empty if there is nothing to count
 };
 
-/// Cost of a node and what it holds; loops of unknown length run as often as was counted, or as the
-/// image assumes where nothing was.
+/// Cost of a node with its children. Loops of unknown length run as often as counted, or as often
+/// as the image assumes if nothing was counted.
 Cost costOf(const Image& image, std::uint32_t node, const TripMeans& counted = {});
 
 }  // namespace ipujax::engine

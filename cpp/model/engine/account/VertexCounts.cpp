@@ -11,8 +11,8 @@
 namespace ipujax::engine {
 namespace {
 
-/// Names, one a line; and of each the bytes of a vertex and of its code, how many numbers the runs
-/// of tiles are, and these.
+/// kTypes has one name per line; kTiles has for each name the bytes of a vertex, the bytes of its
+/// code, the length of `runs`, and `runs` itself.
 constexpr const char* kTypes = "vertex_types";
 constexpr const char* kTiles = "vertex_tiles";
 

@@ -7,21 +7,21 @@
 
 #include "engine/image/Image.hpp"
 
-/// The vertices of a program as reports count them: those of users' codelets, each once however
-/// often its compute set runs, and in a program with a profile those of library functions.
+/// Counts the vertices of a program for reports: those of users' codelets, each once however often
+/// its compute set runs, and those of library functions if the program has a profile.
 namespace ipujax::engine {
 
-/// The vertices of one type that a function of a library has in a step, one on a tile.
+/// The vertices of one type that a library function has in a step, one per tile.
 struct LibraryVertices {
   std::string type;                 ///< "popops::map::..."
   std::uint64_t state_bytes = 0;    ///< of one
   std::uint64_t code_bytes = 0;     ///< on each tile that has some of the type
-  std::vector<std::uint32_t> runs;  ///< of tiles, in order: a first one and the one behind the last
+  std::vector<std::uint32_t> runs;  ///< of tiles, in order: the first and one past the last
 };
 
-/// Notes them in the step's attributes, for reports.
+/// Stores them in the step's attributes, for reports.
 void setLibraryVertices(StepDesc& step, const std::vector<LibraryVertices>& vertices);
-/// Gives a step the vertices of another, in whose place it runs.
+/// Copies the vertices of a step to the one that replaces it.
 void copyLibraryVertices(const StepDesc& from, StepDesc& to);
 
 struct VertexCount {

@@ -23,7 +23,7 @@ Arithmetic arithmeticOf(ElementType a, ElementType b, ElementType out) {
         std::string("[blas] needs float and half, double, or integers throughout; got ") +
         nameOf(a) + " x " + nameOf(b) + " -> " + nameOf(out) + ". Cast the operands.");
   if (sizeOf(out) == 8) return Arithmetic::kLongInts;
-  // Of a sum that is cut to 16 bits, 16 bits of the operands decide; a bool asks for all bits.
+  // A sum cut to 16 bits depends only on the operands' low 16 bits; a bool depends on all bits.
   const bool cut = sizeOf(out) <= 2 && out != ElementType::kBool;
   return cut || (fitsShort(a) && fitsShort(b)) ? Arithmetic::kShortPairs : Arithmetic::kInts;
 }

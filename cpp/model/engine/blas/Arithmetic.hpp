@@ -5,8 +5,8 @@
 #include "engine/ElementType.hpp"
 
 /// How products are multiplied and summed. Operands are packed as words; a word holds `kPerWord`
-/// neighbours along k. Integers wrap: sums are right modulo 2^32 or 2^64, so unsigned words serve
-/// signed elements too.
+/// neighbours along k. Integers wrap: sums are exact modulo 2^32 or 2^64, so unsigned words work
+/// for signed elements too.
 namespace ipujax::engine::blas {
 
 /// float and half, summed in float.
@@ -34,7 +34,7 @@ struct LongInts {
 /// both and adds the products in 32 bits.
 struct ShortPairs {
   using Word = std::uint32_t;
-  using Sums = Ints;  ///< how results and what is added to them are read
+  using Sums = Ints;  ///< how results and addends are read
   static constexpr std::int64_t kPerWord = 2;
 };
 
@@ -54,14 +54,14 @@ constexpr std::int64_t wordsOf(std::int64_t count) {
   return (count + M::kPerWord - 1) / M::kPerWord;
 }
 
-/// Whether an element as it lies in memory is a sum of this arithmetic.
+/// Whether elements in memory have the format of this arithmetic's sums.
 template <class M>
 constexpr bool isSum(ElementType type) {
   using Sum = Word<typename M::Sums>;
   return isInteger(type) == std::is_integral_v<Sum> && sizeOf(type) == sizeof(Sum);
 }
 
-/// Whether an element as it lies in memory is a word: then operands need no packing.
+/// Whether elements in memory have the format of words: then operands need no packing.
 template <class M>
 constexpr bool isWord(ElementType type) {
   return M::kPerWord == 1 && isSum<M>(type);
@@ -70,7 +70,7 @@ constexpr bool isWord(ElementType type) {
 enum class Arithmetic : std::uint8_t { kFloats, kDoubles, kInts, kLongInts, kShortPairs };
 
 /// The fastest arithmetic that is exact for a product of `a` and `b` summed into `out`. Throws
-/// type_error where floats and integers, or double and other types, meet.
+/// type_error for a mix of floats and integers, or of double and other types.
 Arithmetic arithmeticOf(ElementType a, ElementType b, ElementType out);
 
 /// function(Floats{}) and so on.

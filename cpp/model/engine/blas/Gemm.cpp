@@ -14,10 +14,10 @@
 namespace ipujax::engine::blas {
 namespace {
 
-constexpr std::int64_t kDepthBytes = 1024;  ///< of a row per pass: panels fit the first-level cache
-constexpr std::int64_t kBlockRows = 168;    ///< rows of A kept in the second-level cache
-constexpr std::int64_t kTaskWork = 1 << 17;     ///< multiply-adds worth a thread
-constexpr std::int64_t kSharedBytes = 1 << 26;  ///< most of B packed at one time
+constexpr std::int64_t kDepthBytes = 1024;      ///< of a row per pass: panels fit in the L1 cache
+constexpr std::int64_t kBlockRows = 168;        ///< rows of A kept in the L2 cache
+constexpr std::int64_t kTaskWork = 1 << 17;     ///< multiply-adds that justify a thread
+constexpr std::int64_t kSharedBytes = 1 << 26;  ///< maximum of B packed at one time
 
 constexpr std::int64_t kColumns = 512;  ///< of a task: bounds its scratch
 
@@ -58,14 +58,14 @@ void finish(const Gemm& g, Word<M>* sums, std::int64_t ld, std::int64_t m0, std:
   }
 }
 
-/// The right operand for one task: packed for all columns by the caller, or packed here.
+/// The right operand of one task: packed for all columns by the caller, or packed by the task.
 template <class M>
 struct Right {
-  const Word<M>* packed = nullptr;  ///< panels of all K, first column `first_col`
+  const Word<M>* packed = nullptr;  ///< panels with all of K, from column `first_col`
   std::int64_t first_col = 0;
 };
 
-/// One group of panels against all row blocks of a task, for one range of k.
+/// Multiplies one group of panels by all row blocks of a task, for one range of k.
 template <class M>
 void sweepRows(const LeftBlock<M>& left, std::int64_t rows, std::int64_t per_block,
                MicroCall<Word<M>> call, Word<M>* c, std::int64_t c_row, std::int64_t panels) {
@@ -77,8 +77,8 @@ void sweepRows(const LeftBlock<M>& left, std::int64_t rows, std::int64_t per_blo
   }
 }
 
-/// Points `call` at `width` columns of B from n0 on, of which `num_k` rows from k0 on: packed by
-/// the caller, used as they lie in memory, or packed into `buffer`.
+/// Points `call` at rows [k0, k0 + num_k) and columns [n0, n0 + width) of B: packed by the caller,
+/// used in place, or packed into `buffer`.
 template <class M>
 void setRight(const Gemm& g, const Right<M>& right, std::int64_t k0, std::int64_t num_k,
               std::int64_t n0, std::int64_t width, bool few_rows, Word<M>* buffer,
@@ -101,7 +101,7 @@ void setRight(const Gemm& g, const Right<M>& right, std::int64_t k0, std::int64_
   }
 }
 
-/// Rows [m0, m0 + rows) and columns [n0, n0 + cols).
+/// Computes rows [m0, m0 + rows) and columns [n0, n0 + cols).
 template <class M>
 void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t rows,
            std::int64_t n0, std::int64_t cols) {
@@ -141,7 +141,7 @@ void block(const Gemm& g, const Right<M>& right, std::int64_t m0, std::int64_t r
   if (!direct) finish<M>(g, sums, ld, m0, rows, n0, cols);
 }
 
-/// Few rows: the columns are shared out and each task packs its own part of B, unless all of it is.
+/// Few rows: tasks share the columns, and each packs its own part of B unless B is packed already.
 template <class M>
 void wide(ThreadPool* pool, const Gemm& g) {
   constexpr std::int64_t kUnit = kMaxPanels * kPanel<M>;
@@ -159,7 +159,7 @@ void wide(ThreadPool* pool, const Gemm& g) {
   });
 }
 
-/// Many rows: B is packed once, then blocks of rows are shared out.
+/// Many rows: packs B once, then shares blocks of rows among tasks.
 template <class M>
 void tall(ThreadPool* pool, const Gemm& g) {
   const std::int64_t threads = pool ? pool->numThreads() : 1;
@@ -198,7 +198,7 @@ void tall(ThreadPool* pool, const Gemm& g) {
   }
 }
 
-/// One row against columns that are contiguous along k: a dot product for each.
+/// One row by columns that are contiguous along k: a dot product for each column.
 template <class M>
 void dots(ThreadPool* pool, const Gemm& g) {
   using W = Word<M>;
@@ -232,7 +232,7 @@ void dots(ThreadPool* pool, const Gemm& g) {
            });
 }
 
-/// Swapped by the caller where that gives contiguous rows.
+/// The caller has swapped the operands where that gives contiguous rows.
 template <class M>
 void multiply(ThreadPool* pool, const Gemm& g) {
   if (g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1))
@@ -242,8 +242,8 @@ void multiply(ThreadPool* pool, const Gemm& g) {
   tall<M>(pool, g);
 }
 
-/// Dense float products large enough that packing pays go to OpenBLAS; halves, strided columns and
-/// small ones, where its call overhead shows, stay with the micro kernels.
+/// Whether OpenBLAS computes a product: it takes dense float products that are large enough to pay
+/// for packing. Halves, strided columns and small products stay with the micro kernels.
 bool suitsOpenBlas(const Gemm& g) {
   constexpr std::int64_t kLeastWork = 1 << 28;  // multiply-adds; below, ours are as fast
   constexpr std::int64_t kLeastSide = 32;
@@ -257,7 +257,7 @@ bool suitsOpenBlas(const Gemm& g) {
          std::max({g.m, g.n, g.k, g.c.row}) <= kMost && g.m * g.n * g.k >= kLeastWork;
 }
 
-/// Blocks of C, of a size that depends on C alone, shared out over the threads.
+/// Shares blocks of C, whose size depends on C alone, among the threads.
 void byOpenBlas(ThreadPool* pool, const Gemm& g) {
   constexpr std::int64_t kBlock = 256;
   const std::int64_t row_blocks = ceilDiv(g.m, kBlock);

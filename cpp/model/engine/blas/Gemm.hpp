@@ -7,8 +7,8 @@ namespace ipujax::engine {
 class ThreadPool;
 }
 
-/// Matrix products on the host. The order in which one element's products are added depends on K
-/// alone: results are the same for any number of threads.
+/// Matrix products on the host. The order in which an element's products are added depends on K
+/// alone, so results are the same for any number of threads.
 namespace ipujax::engine::blas {
 
 /// C[m, n] = (accumulate ? C : 0) + scale * A[m, k] * B[k, n] in the arithmetic of the types; only
@@ -24,15 +24,15 @@ struct Gemm {
   bool accumulate = false;
   /// Partial sums over this many k are rounded to half; 0: float partials.
   std::int64_t half_block = 0;
-  /// B as packRight left it, for products of floats by the same B again and again; null: B is as
-  /// `b` says. `b` holds in any case.
+  /// B as packed by packRight, for repeated products of floats with the same B; null: not packed.
+  /// `b` must be set in either case.
   const float* packed = nullptr;
 };
 
 std::int64_t packedSize(std::int64_t k, std::int64_t n);  ///< floats
 void packRight(const ConstMatrix& b, std::int64_t k, std::int64_t n, float* packed);
 
-/// Null pool: on this thread alone.
+/// Runs on the calling thread alone if the pool is null.
 void gemm(ThreadPool* pool, const Gemm& problem);
 
 }  // namespace ipujax::engine::blas

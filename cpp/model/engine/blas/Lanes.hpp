@@ -20,7 +20,7 @@ typedef double DoubleVector __attribute__((vector_size(kVectorBytes)));
 typedef std::uint32_t IntVector __attribute__((vector_size(kVectorBytes)));
 typedef std::uint64_t LongIntVector __attribute__((vector_size(kVectorBytes)));
 
-/// What the compiler's own vectors do.
+/// Operations of the compiler's own vectors.
 template <class W, class V>
 struct PlainLanes {
   using Vec = V;
@@ -59,7 +59,7 @@ struct Lanes<ShortPairs> : PlainLanes<std::uint32_t, IntVector> {
   static Vec multiplyAdd(Vec a, Vec b, Vec c) { return c + multiplyPairs(a, b); }
 
  private:
-  /// Both products of a word, added; -32768 * -32768 twice wraps, as it must.
+  /// Sum of a word's two products; two products -32768 * -32768 wrap, as they must.
   static Vec multiplyPairs(Vec a, Vec b) {
 #if defined(__AVX512BW__)
     return reinterpret_cast<Vec>(
@@ -81,7 +81,7 @@ struct Lanes<ShortPairs> : PlainLanes<std::uint32_t, IntVector> {
 };
 
 /// The largest tile of accumulators that leaves registers for the operands: rows for each number
-/// of panels, 0 where there is no such kernel; and the panels to take for many rows.
+/// of panels, 0 where there is no such kernel; and the number of panels for many rows.
 struct TileSizes {
   int rows[kMaxPanels + 1];
   int panels;
@@ -91,7 +91,7 @@ constexpr TileSizes tileSizes() {
 #if defined(__AVX512F__)
   return {{0, 14, 14, 8, 6}, 4};
 #else
-  // Without an instruction of their own, 64-bit products need registers for their parts.
+  // No instruction multiplies 64-bit words, so their products need registers for the parts.
   constexpr bool kParts = std::is_same_v<M, LongInts>;
 #if defined(__AVX2__)
   return {{0, kParts ? 3 : 6, 1, 1, 1}, 1};

@@ -13,8 +13,8 @@
 namespace ipujax::engine::blas {
 namespace {
 
-/// A Fortran routine of the library, looked up at its first call: one static a name. All arguments
-/// are pointers; each character argument adds its length at the end, as gfortran passes them.
+/// Calls a Fortran routine of the library. All arguments are pointers; each character argument adds
+/// its length at the end, as gfortran passes them.
 template <class>
 using Pointer = const void*;
 
@@ -30,7 +30,7 @@ int call(void* routine, const Args*... args) {
   return info;
 }
 
-/// LAPACK's name of a routine: a letter for T, then a stem, which for complex numbers may differ.
+/// Looks a routine up by LAPACK's name: a letter for T, then a stem, which may differ if complex.
 template <class T>
 void* routineOf(const char* real, const char* imaginary) {
   constexpr bool kDouble = sizeof(Real<T>) == sizeof(double);
@@ -64,15 +64,15 @@ IPUJAX_ROUTINE(lagtf, lagtf, lagtf)
 IPUJAX_ROUTINE(lagts, lagts, lagts)
 #undef IPUJAX_ROUTINE
 
-/// The size that a routine answers to lwork = -1. A float holds sizes up to 2^24 exactly; above
-/// that it may have been rounded down.
+/// The size that a routine returns for lwork = -1. A float holds sizes up to 2^24 exactly; larger
+/// sizes may have been rounded down.
 template <class T>
 int sizeOf(T answer) {
   const Real<T> size = std::real(answer);
   return static_cast<int>(size < Real<T>(1 << 24) ? size : std::nextafter(size, 2 * size));
 }
 
-/// Runs `routine(work, lwork)` twice: asking for the size, then in earnest.
+/// Runs `routine(work, lwork)` twice: first to query the size, then to compute.
 template <class T, class F>
 int withWork(const F& routine) {
   T answer{};
@@ -96,7 +96,7 @@ bool allFinite(const T* a, std::int64_t count) {
   return sum == Real<T>(0);
 }
 
-/// The same of one triangle: what stands in the other one must not matter.
+/// The same for one triangle: the contents of the other one must not matter.
 template <class T>
 bool triangleFinite(char uplo, int n, const T* a) {
   for (std::int64_t c = 0; c < n; ++c) {
@@ -108,7 +108,7 @@ bool triangleFinite(char uplo, int n, const T* a) {
 
 constexpr int kNotFinite = -4;  // JAX's own status for a matrix with NaN or infinity
 
-/// LAPACK keeps a conjugate pair of a real matrix as two real columns: x + iy and x - iy.
+/// LAPACK stores a real matrix's conjugate pair of vectors x + iy and x - iy as real columns x, y.
 template <class T>
 void unpack(int n, const T* imaginary, const T* packed, Complex<T>* vectors) {
   for (int j = 0; j < n; ++j) {

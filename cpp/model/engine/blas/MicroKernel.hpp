@@ -35,10 +35,10 @@ template <class M>
 struct MicroTable {
   using W = Word<M>;
   using MicroFn = void (*)(const MicroCall<W>&);
-  MicroFn fn[kMaxPanels + 1][kMaxRows + 1];  ///< [panels][rows], null where registers run out
+  MicroFn fn[kMaxPanels + 1][kMaxRows + 1];  ///< [panels][rows], null if registers do not suffice
   int max_rows[kMaxPanels + 1];
-  int panels;  ///< to take for many rows; few rows may have more, up to kMaxPanels
-  /// One packed panel from columns that are contiguous along k: dst[k * kPanel + j] =
+  int panels;  ///< for many rows; few rows may use more, up to kMaxPanels
+  /// Packs one panel from columns that are contiguous along k: dst[k * kPanel + j] =
   /// src[j * ld + k].
   void (*packTransposed)(const W* src, std::int64_t ld, std::int64_t kc, std::int64_t cols, W* dst);
   /// The sum of x[i] * y[i], in an order that depends on n alone.

@@ -11,7 +11,7 @@ namespace {
 template <class M>
 constexpr int kPerPanel = static_cast<int>(kPanel<M>) / Lanes<M>::kCount;  ///< vectors
 
-/// The first `count` sums of a vector.
+/// Writes the first `count` sums of a vector.
 template <class M>
 void writePart(Word<M>* c, typename Lanes<M>::Vec sums, std::int64_t count, bool accumulate) {
   alignas(64) Word<M> row[Lanes<M>::kCount];
@@ -37,7 +37,7 @@ inline void writeTile(const MicroCall<Word<M>>& call,
   }
 }
 
-/// kRows x kNumPanels panels of accumulators, all in registers; a pointer serves three rows.
+/// Keeps kRows x kNumPanels panels of accumulators in registers; three rows share a pointer.
 template <class M, int kRows, int kNumPanels>
 void tile(const MicroCall<Word<M>>& call) {
   using L = Lanes<M>;
@@ -82,7 +82,7 @@ void fill(MicroTable<M>& table, std::integer_sequence<int, kRows...>) {
 }
 
 #if defined(__AVX2__)
-/// 8 columns of 8 k of 4-byte words: rows of the source become columns of the target.
+/// Transposes an 8 x 8 block of 4-byte words.
 inline void transpose8(const void* source, std::int64_t ld, void* target) {
   const auto* src = static_cast<const float*>(source);
   auto* dst = static_cast<float*>(target);

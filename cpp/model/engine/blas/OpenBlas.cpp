@@ -12,7 +12,7 @@
 namespace ipujax::engine::blas {
 namespace {
 
-// CBLAS's numbers for row-major order and for transposition; 32-bit integers in this build.
+// CBLAS's constants for row-major order and for transposition; 32-bit integers in this build.
 constexpr int kRowMajor = 101;
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
@@ -21,8 +21,8 @@ using SgemmFn = void (*)(int, int, int, int, int, int, float, const float*, int,
                          float, float*, int);
 using SetThreadsFn = void (*)(int);
 
-/// What OPENBLAS_CORETYPE says while our copy of the library loads. A value that a user set for
-/// NumPy's copy must not slow ours: IPUJAX_MAX_ISA governs all of our kernels, these included.
+/// Sets OPENBLAS_CORETYPE while our copy of the library loads. A value that a user set for NumPy's
+/// copy must not slow ours: IPUJAX_MAX_ISA governs all of our kernels, including these.
 class CoreType {
  public:
   explicit CoreType(const char* value) {
@@ -39,7 +39,7 @@ class CoreType {
   std::optional<std::string> old_;
 };
 
-/// OpenBLAS's own choice where nothing limits ours.
+/// Null, for OpenBLAS's own choice, where the ISA is not limited.
 const char* coreTypeOf(Isa isa) {
   switch (isa) {
     case Isa::kAvx512:
@@ -81,7 +81,7 @@ void* library() {
 }
 
 SgemmFn load() {
-  // Our own thread pool shares the work out; this copy of the library is ours alone.
+  // Our own thread pool distributes the work; no other code uses this copy of the library.
   symbol<SetThreadsFn>(library(), "scipy_openblas_set_num_threads")(1);
   return symbol<SgemmFn>(library(), "scipy_cblas_sgemm");
 }

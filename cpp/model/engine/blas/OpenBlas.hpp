@@ -4,7 +4,7 @@
 namespace ipujax::engine::blas {
 
 /// C[m, n] = A[m, k] * B[k, n] + (accumulate ? C : 0) by OpenBLAS, on the calling thread alone.
-/// `lda` and `ldb` are the distances of the rows of A and B, or of their columns where transposed.
+/// `lda` and `ldb` are the strides of the rows of A and B, or of their columns where transposed.
 struct Sgemm {
   bool a_transposed = false;
   bool b_transposed = false;
@@ -22,10 +22,10 @@ struct Sgemm {
 };
 void sgemm(const Sgemm& call);
 
-/// Loads the library before other threads run, with the kernels that suit this CPU.
+/// Loads the library, with the kernels for this CPU, before other threads run.
 void loadOpenBlas();
 
-/// A function of the library, which holds LAPACK too; throws where there is none of that name.
+/// A function of the library, which includes LAPACK; throws if none has this name.
 void* openBlasSymbol(const char* name);
 
 }  // namespace ipujax::engine::blas

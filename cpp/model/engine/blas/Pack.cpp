@@ -13,7 +13,7 @@
 namespace ipujax::engine::blas {
 namespace {
 
-constexpr std::int64_t kRowGap = 16;  ///< keeps packed rows off one another's cache sets
+constexpr std::int64_t kRowGap = 16;  ///< keeps packed rows in different cache sets
 constexpr std::int64_t kPageBytes = 4096;
 
 template <class W>
@@ -26,7 +26,7 @@ void copyRow(const W* in, std::int64_t in_stride, W* out, std::int64_t out_strid
   }
 }
 
-/// Fewer words than a panel is wide, without a call.
+/// Copies fewer words than the width of a panel, without a function call.
 template <class W>
 void copyFew(const W* in, W* out, std::int64_t count) {
   const auto copy = [&]<std::size_t kCount>(std::integral_constant<std::size_t, kCount>) {
@@ -41,7 +41,7 @@ void copyFew(const W* in, W* out, std::int64_t count) {
   copy(std::integral_constant<std::size_t, 1>{});
 }
 
-/// `count` rows of a panel from rows that lie `row` words apart.
+/// Copies `count` rows, `row` words apart, to a panel.
 template <class M>
 void copyPanel(const Word<M>* in, std::int64_t row, std::int64_t count, std::int64_t cols,
                Word<M>* panel) {
@@ -164,7 +164,7 @@ LeftBlock<M> packLeft(const ConstMatrix& a, std::int64_t m, std::int64_t rows, s
                       std::int64_t num_k, std::int64_t per_block, Word<M>* buffer) {
   using W = Word<M>;
   const std::int64_t kc = wordsOf<M>(num_k);
-  if (a.row == 1 && a.col != 1) {  // columns are contiguous: panels of rows, one row block each
+  if (a.row == 1 && a.col != 1) {  // columns are contiguous: one panel for each row block
     Workspace workspace;
     W* line = workspace.get<W>(rows);
     for (std::int64_t i = 0; i < kc; ++i) {

@@ -9,8 +9,8 @@
 
 namespace ipujax::engine::blas {
 
-/// Tridiagonal systems of complex numbers T, solved as LAPACK's lagtf and lagts solve real ones:
-/// rows are weighed by their size, and tiny pivots raised so that X stays finite.
+/// Solves tridiagonal systems of complex numbers T as LAPACK's lagtf and lagts solve real ones:
+/// scales rows by their size for pivoting, and raises tiny pivots so that X stays finite.
 template <class T>
 struct PerturbedTridiagonal {
   using R = Real<T>;
@@ -41,7 +41,7 @@ struct PerturbedTridiagonal {
     }
   }
 
-  /// Removes column i from row i + 1, after a swap where that row is larger in it.
+  /// Eliminates column i from row i + 1, after a swap if that row is relatively larger in it.
   void eliminate(int i, R& scale) {
     const bool last = i + 2 == n;
     const T below = lower[i], next = diagonal[i + 1];
@@ -76,7 +76,7 @@ struct PerturbedTridiagonal {
 
   static R sizeOf(T z) { return std::abs(z.real()) + std::abs(z.imag()); }
 
-  /// value / pivot, the pivot raised by 1, 2, 4 ... times `raise` until that does not overflow.
+  /// value / pivot; raises the pivot by 1, 2, 4 ... times `raise` until this does not overflow.
   static T quotient(T value, T pivot, R raise) {
     const R smallest = std::numeric_limits<R>::min();
     T step =

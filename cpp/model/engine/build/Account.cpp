@@ -12,11 +12,11 @@ namespace ipujax::engine::build {
 namespace {
 
 constexpr std::size_t kLargestListed = 10;
-/// Classes that are given addresses whatever it takes, of those of an IPU that have most live.
+/// The classes of an IPU with most live bytes that always get addresses.
 constexpr std::size_t kCandidates = 2;
-/// More of them, while they are few blocks together. Those with so much less live are left out:
-/// gaps between variables are alike on tiles that hold about the same (tests/compiler/
-/// test_tile_memory.py), but for what elements leave.
+/// More classes get addresses until they have this many blocks in total. Those with far fewer live
+/// bytes are left out: tiles that hold about the same have similar gaps between variables
+/// (tests/compiler/test_tile_memory.py), except for gaps that memory elements leave.
 constexpr std::size_t kBlocks = 512;
 constexpr std::uint64_t kSlackElements = 2;
 
@@ -29,13 +29,13 @@ struct Change {
 /// When the tiles of a class are fullest.
 struct Peak {
   std::uint64_t live_bytes = 0;  ///< the step's temporaries included
-  std::size_t changes = 0;       ///< that came before
-  std::int64_t step = -1;        ///< that runs then
+  std::size_t changes = 0;       ///< number of changes before it
+  std::int64_t step = -1;        ///< running at that time
   std::uint64_t allocated_bytes = 0;
 };
 
-/// Sweeps the program in time, keeps the bytes live on the tiles of each class, and gives addresses
-/// to what is on those that may be the fullest.
+/// Sweeps over the program in time, tracks the live bytes of each class of tiles, and allocates
+/// addresses on the tiles that may be the fullest.
 class TileSweep {
  public:
   explicit TileSweep(Draft& draft)
@@ -98,8 +98,8 @@ class TileSweep {
     return tile < counts.size() ? counts[tile] * sizeOf(variableOf(held).type) : 0;
   }
 
-  /// Temporaries of a step are on the tiles that have some of its operands; of one that has none on
-  /// an IPU, on all tiles of it.
+  /// A step's temporaries are on the tiles that have some of its operands; if an IPU has none of
+  /// these, on all of its tiles.
   void findUses() {
     uses_.resize(draft_.image.steps.size());
     times_.resize(draft_.image.steps.size());
@@ -140,7 +140,7 @@ class TileSweep {
   void apply(const Held& held, bool starts) {
     const auto& variable = variableOf(held);
     const std::uint64_t size = sizeOf(variable.type);
-    // Unsigned numbers wrap: what is taken away was added before.
+    // Unsigned numbers wrap; this is safe, as everything subtracted was added before.
     live_bytes_ += starts ? bytesOf(held) : -bytesOf(held);
     for (const auto& count : classes_.counts(variable.map.get()))
       live_[count.tiles] += starts ? count.elements * size : -(count.elements * size);
@@ -159,7 +159,7 @@ class TileSweep {
     if (bytes > peak.live_bytes) peak = {bytes, num_applied_, step};
   }
 
-  /// Only where something changed.
+  /// Notes the live bytes of IPUs where something changed.
   void noteChanges() {
     for (std::size_t i = 0; i < num_ipus_; ++i) {
       if (!std::exchange(has_changed_[i], 0)) continue;
@@ -172,7 +172,7 @@ class TileSweep {
     }
   }
 
-  /// The account while a step runs: what is live and its own temporaries.
+  /// Accounts for a running step: live variables and its own temporaries.
   void stepAt(std::int64_t step) {
     MemoryAccount& memory = draft_.image.memory;
     memory.peak_live_bytes = std::max(memory.peak_live_bytes, live_bytes_);
@@ -189,7 +189,7 @@ class TileSweep {
     points_.push_back({0, live_bytes_, fullest});
   }
 
-  /// With code, vertex state and stacks at the lowest addresses, which are not counted.
+  /// Puts code, vertex state and stacks at the lowest addresses, but does not count them.
   std::uint64_t allocatedOn(std::size_t tiles, std::size_t ipu, TileAllocation& allocation) const {
     const std::uint64_t taken = always_[ipu].total();
     const auto has_temporaries = [&](std::size_t step) {
@@ -198,7 +198,7 @@ class TileSweep {
     return allocation.bytesOf(classes_.tileOf(tiles), taken, has_temporaries) - taken;
   }
 
-  /// Whether a class, and all after it, are taken to need less than the fullest.
+  /// Whether a class and all after it are assumed to need less than the fullest.
   bool isLess(const Peak& peak, const Peak& fullest, std::size_t num_blocks) const {
     if (!draft_.image.mechanisms.has(Mechanism::kTiles)) return false;
     const std::uint64_t gaps = fullest.allocated_bytes - fullest.live_bytes;
@@ -207,7 +207,7 @@ class TileSweep {
     return num_blocks >= kBlocks || peak.live_bytes + slack <= fullest.allocated_bytes;
   }
 
-  /// The class of an IPU that needs most. Those that have most live are tried first.
+  /// Finds the class of an IPU that needs most bytes. Tries classes with most live bytes first.
   void findFullest(std::size_t ipu, TileAllocation& allocation) {
     const auto [first, last] = classes_.ofIpu(ipu);
     std::vector<std::size_t> order;
@@ -225,7 +225,7 @@ class TileSweep {
     fullest_.push_back(fullest);
   }
 
-  /// The bytes of the fullest tile of an IPU when it is fullest, by what they are for.
+  /// Bytes of the fullest tile of an IPU at its peak, by their use.
   TileParts partsOf(std::size_t ipu) const {
     const Peak& peak = peaks_[fullest_[ipu]];
     TileParts parts = always_[ipu];
@@ -237,7 +237,7 @@ class TileSweep {
     return parts;
   }
 
-  /// Takes the account of the whole from the fullest IPU.
+  /// Takes the totals from the fullest IPU.
   void finish() {
     MemoryAccount& memory = draft_.image.memory;
     auto& ipus = draft_.image.ipus;
@@ -263,7 +263,7 @@ class TileSweep {
     if (draft_.image.profile) fillProfile();
   }
 
-  /// The tensors that are held, and the bytes of each tile at the peak of each IPU.
+  /// Fills in the held tensors, and the bytes of each tile at the peak of its IPU.
   void fillProfile() {
     for (std::size_t p = 0; p < draft_.occurrences.size(); ++p)
       if (draft_.occurrences[p].step >= 0)
@@ -286,7 +286,7 @@ class TileSweep {
     fill.finish();
   }
 
-  /// By number of what is held.
+  /// Indices in held_ of what is live at a peak.
   std::vector<std::size_t> liveAt(const Peak& peak) const {
     std::vector<bool> is_live(held_.size());
     for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kMostLevels = 10;
 constexpr std::uint64_t kGapsAllowed = 100;   ///< one part in 100: no other order is tried
-constexpr std::uint64_t kWideAlignment = 16;  ///< of what is read 16 bytes at a time
+constexpr std::uint64_t kWideAlignment = 16;  ///< of blocks read 16 bytes at a time
 
 std::uint64_t lastTime(const std::vector<Block>& blocks) {
   std::uint64_t last = 0;
@@ -27,9 +27,9 @@ std::uint64_t lastTime(const std::vector<Block>& blocks) {
   return last;
 }
 
-/// Segments that have an address, in a binary tree over time: each in the smallest node that has
-/// all of it. What is live in a time is in nodes that meet that time. It has about a leaf for each
-/// block: more would only be empty.
+/// Live segments of placed blocks in a binary tree over time, each in the smallest node that
+/// contains it. Segments live at a time are in the nodes that overlap it. The tree has about one
+/// leaf per block: more leaves would be empty.
 class PlacedSegments {
  public:
   explicit PlacedSegments(const std::vector<Block>& blocks)
@@ -52,7 +52,7 @@ class PlacedSegments {
     }
   }
 
-  /// Calls fn(other) once for each that is live at some time with the block.
+  /// Calls fn(other) once for each placed block that is live at some time with the block.
   template <class F>
   void forEach(std::size_t block, const F& fn) {
     for (const Segment& live : *blocks_[block].live)
@@ -85,7 +85,7 @@ class PlacedSegments {
   std::vector<std::size_t> met_by_;  ///< the last block that met each
 };
 
-/// Blocks that have an address, as bits: where there is a table of what is live with what.
+/// Placed blocks as bits, for use with a LiveTable.
 class PlacedBits {
  public:
   PlacedBits(const LiveTable& table, std::size_t num_blocks)
@@ -93,7 +93,7 @@ class PlacedBits {
 
   void add(std::size_t block) { placed_[block / 64] |= std::uint64_t{1} << block % 64; }
 
-  /// Calls fn(other) once for each that is live at some time with the block.
+  /// Calls fn(other) once for each placed block that is live at some time with the block.
   template <class F>
   void forEach(std::size_t block, const F& fn) const {
     const auto live = table_.liveWith(block);
@@ -113,7 +113,7 @@ std::uint64_t lengthOf(const std::vector<Segment>& live) {
   return length;
 }
 
-/// For each block those that it shares no memory element with.
+/// For each block, the blocks that it must not share a memory element with.
 class Partners {
  public:
   Partners(std::size_t blocks, const std::vector<BlockPair>& apart) : begins_(blocks + 1) {
@@ -148,7 +148,8 @@ class Allocator {
         table_(table),
         partners_(blocks.size(), memory.hasElements() ? apart : std::vector<BlockPair>()) {}
 
-  /// Each at the lowest address that is free for all of its life; stops once `enough` is needed.
+  /// Places blocks, each at the lowest address that is free for all of its life; stops once they
+  /// need `enough` bytes.
   std::uint64_t inOrder(const std::vector<std::size_t>& order,
                         std::uint64_t enough = std::numeric_limits<std::uint64_t>::max()) {
     if (table_) return inOrder(order, enough, PlacedBits(*table_, blocks_.size()));
@@ -175,8 +176,8 @@ class Allocator {
     return roundedUp(blocks_[block].bytes, memory_.alignment);
   }
 
-  /// Addresses that a block cannot have: of those live with it, up to the ends of their elements
-  /// for those that it shares none with.
+  /// Collects the addresses that a block cannot have: those of blocks live with it; of partners,
+  /// their whole memory elements.
   template <class Placed>
   void collectTaken(Placed& placed, std::size_t block) {
     taken_.clear();
@@ -200,8 +201,8 @@ class Allocator {
     return {from, from + bytes};
   }
 
-  /// At the lowest address; a block with partners in interleaved memory if less is needed so, since
-  /// no element is half in it.
+  /// Uses the lowest address. A block with partners goes to interleaved memory, whose start no
+  /// element straddles, if fewer bytes are needed then.
   void place(std::size_t i) {
     const bool interleaved = blocks_[i].interleaved && memory_.hasElements();
     const std::uint64_t alignment = interleaved ? kWideAlignment : memory_.alignment;
@@ -226,7 +227,7 @@ class Allocator {
 
   struct Tops {
     std::uint64_t all;
-    std::uint64_t ordinary;  ///< of what begins in memory that is not interleaved
+    std::uint64_t ordinary;  ///< of blocks that begin in memory that is not interleaved
 
     std::uint64_t needed(const TileMemory& memory) const {
       const bool gap = memory.hasElements() && all > memory.interleaved && all <= memory.end &&
@@ -244,10 +245,10 @@ class Allocator {
 
   std::vector<Block>& blocks_;
   const TileMemory& memory_;
-  const LiveTable* table_;  ///< none where there are too many blocks
+  const LiveTable* table_;  ///< null if there are too many blocks
   Partners partners_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  ///< addresses
-  std::vector<std::size_t> kept_from_;  ///< the last that shares no element with each
+  std::vector<std::size_t> kept_from_;  ///< the last block that must share no element with each
   Tops tops_{};
 };
 
@@ -272,7 +273,7 @@ std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,
   };
   if (isTight()) return best;
   if (std::ranges::any_of(blocks, &Block::interleaved)) {
-    // What has less of memory to choose from comes first.
+    // Blocks with less memory to choose from come first.
     std::ranges::stable_sort(order, std::greater{}, [&](auto i) { return blocks[i].interleaved; });
     tryOrder();
     if (isTight()) return best;

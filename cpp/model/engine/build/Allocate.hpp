@@ -12,21 +12,21 @@ struct Segment {
   std::uint64_t end = 0;  ///< inclusive
 };
 
-/// What needs one address for as long as it is live.
+/// Memory that needs one address for as long as it is live.
 struct Block {
   std::uint64_t bytes = 0;
-  const std::vector<Segment>* live = nullptr;  ///< sorted, apart
+  const std::vector<Segment>* live = nullptr;  ///< sorted, disjoint
   bool interleaved = false;                    ///< must lie in interleaved memory
   std::uint64_t offset = 0;                    ///< found by `allocate`
 };
 
-/// Two blocks, by number, that no memory element may have something of both of.
+/// Two blocks, by number, that must not share a memory element.
 using BlockPair = std::pair<std::uint32_t, std::uint32_t>;
 
 /// The memory of a tile. Elements of interleaved memory are twice as large.
 struct TileMemory {
   std::uint64_t alignment = 8;
-  std::uint64_t first = 0;        ///< address for blocks; what lies before it is taken
+  std::uint64_t first = 0;        ///< address for blocks; memory before it is taken
   std::uint64_t interleaved = 0;  ///< where interleaved memory begins
   std::uint64_t end = 0;
   std::uint64_t element_bytes = 0;  ///< 0: no elements, no interleaved memory
@@ -38,12 +38,12 @@ inline std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Up to so many blocks, a table says which are live together; it has a bit for each pair.
+/// Up to this many blocks, a table tells which are live together; it has a bit for each pair.
 constexpr std::size_t kMostInTable = 2048;
 
-/// Gives blocks that are live at one time addresses apart, each a multiple of `alignment`: the
-/// largest first, at the lowest address that is free for all of its life and meets what vertices
-/// need of elements; where that leaves gaps, other orders if they are better.
+/// Gives blocks that are live at the same time disjoint addresses, each a multiple of `alignment`.
+/// Places the largest first, at the lowest address that is free for all of its life and meets the
+/// vertices' constraints on memory elements; if that leaves gaps, tries other orders.
 /// Returns the bytes that are needed: up to the highest address, less what is free at the end of
 /// the memory that is not interleaved, unless the highest address is past the end.
 std::uint64_t allocate(std::vector<Block>& blocks, const TileMemory& memory,

@@ -18,7 +18,7 @@ namespace {
 
 void complete(build::Draft& draft) {
   const Mechanisms& mechanisms = draft.image.mechanisms;
-  const bool fuses = !hasFloatTraps(draft.image);  // else each step's results are looked at
+  const bool fuses = !hasFloatTraps(draft.image);  // else the results of each step are checked
   build::findLiveRanges(draft);
   build::findResidents(draft);
   if (mechanisms.has(Mechanism::kCopies)) build::removeCopies(draft);
@@ -40,7 +40,7 @@ void judgeMemory(const Image& image, bool refuse) {
   std::fprintf(stderr, "ipujax: %s The IPU Model runs it all the same.\n", report.c_str());
 }
 
-/// FNV-1a over the sealed form: names a program, not its version.
+/// FNV-1a over the name, the StableHLO text and some sizes: names a program, not its version.
 std::string fingerprintOf(const Image& image) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   const auto mix = [&](const std::string& text) {
@@ -108,8 +108,8 @@ ProgramNodePtr streamProgram(GraphImpl& graph, const std::string& name, const Vi
   return node;
 }
 
-/// Moves one entry of a remote buffer between the host's two ends of it: the streams
-/// "<name>.entry", of its number, and `name`. It takes no time of an IPU.
+/// Moves one entry of a remote buffer to or from the host: the stream "<name>.entry" has its
+/// number, the stream `name` its data. This takes no IPU time.
 ProgramNodePtr remoteProgram(GraphImpl& graph, const std::string& name, const ViewPtr& buffer,
                              bool to_remote) {
   const ViewPtr entry = graph.addRemote(ElementType::kInt32, {1}, name);

@@ -7,8 +7,8 @@
 #include "engine/build/Draft.hpp"
 #include "engine/codelets/VertexStep.hpp"
 
-/// Code, vertex state and stacks, which lie on the tiles of an IPU all the time. A step that runs
-/// in several places, in a function or a loop, is one step and has its code once.
+/// Code, vertex state and stacks, which the tiles of an IPU always hold. A step that runs several
+/// times, in a function or a loop, is one step and has its code once.
 namespace ipujax::engine::build {
 namespace {
 
@@ -18,17 +18,17 @@ namespace {
 /// exchange with the host.
 constexpr std::uint64_t kStackBytes = 3168;
 constexpr std::uint64_t kHostExchangeBytes = 289;
-/// What the compute sets and exchanges of that program leave of its control code, about.
+/// About what remains of that program's control code without its compute sets and exchanges.
 constexpr std::uint64_t kControlBytes = 500;
-/// Of one compute set or exchange: sync, arguments, call. Our estimate of five instructions.
+/// For one compute set or exchange: sync, arguments, call. We estimate five instructions.
 constexpr std::uint64_t kCallBytes = 20;
-/// Exchange code is 4 bytes an instruction (ipu.md section 1.8). The bytes that a tile receives
-/// with each are fitted to the 136 KB of code that BERT-base is known to have on a tile, taken to
-/// be that of 40 samples of 384 tokens with outlining.
+/// Exchange code has 4 bytes per instruction (ipu.md section 1.8). The bytes that a tile receives
+/// per instruction are fitted to the published 136 KB of code per tile of BERT-base, assumed to be
+/// for 40 samples of 384 tokens with outlining.
 constexpr std::uint64_t kInstructionBytes = 4;
 constexpr double kBytesPerInstruction = 208;
 
-/// Every compute set and every exchange has one sync; syncs between IPUs are two each.
+/// Every compute set and every exchange has one sync; a step between IPUs has two.
 double syncsOf(const Cost& cost, const Machine& machine) {
   if (cost.link_bytes > 0) return 2;
   return (cost.sync_cycles - cost.repeated_sync_cycles) / machine.sync_cycles;
@@ -50,7 +50,7 @@ class Codelets {
     tile.state += vertex.state_bytes;
     tile.types.insert(vertex.type);
   }
-  /// Of the tile that has most.
+  /// Of the tile with most of it.
   std::uint64_t stateBytes() const {
     std::uint64_t most = 0;
     for (const auto& [tile, load] : tiles_) most = std::max(most, load.state);
@@ -89,7 +89,7 @@ std::vector<Codelets> codeletsOf(const Draft& draft) {
 
 }  // namespace
 
-/// Nothing on an IPU that has no part in the program.
+/// Empty for an IPU that takes no part in the program.
 std::vector<TileParts> alwaysThere(const Draft& draft) {
   const Image& image = draft.image;
   const Machine& machine = draft.graph->system.machine;

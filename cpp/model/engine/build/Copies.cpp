@@ -11,8 +11,9 @@ struct Candidate {
   std::uint64_t bytes;
 };
 
-/// Merges the two sides of whole-variable copies where no one could tell: register coalescing, with
-/// variables for registers. Loop carries, donated parameters and updates of copies become in-place.
+/// Merges the two sides of whole-variable copies where this has no effect: register coalescing,
+/// with variables for registers. Loop carries, donated parameters and updates of copies become
+/// in-place.
 class Coalescer {
  public:
   explicit Coalescer(Draft& draft) : draft_(draft), steps_of_(draft.storages.size()) {
@@ -84,8 +85,8 @@ class Coalescer {
     return false;
   }
 
-  /// An input's memory is the caller's: it may be written, or be a result, only where that result
-  /// was allowed to take the input's place.
+  /// An input's memory belongs to the caller: it may be written, or hold a result, only if that
+  /// result may alias the input.
   bool bindingAgrees(std::uint32_t a, std::uint32_t b, std::uint32_t copy) const {
     const Storage& x = draft_.storages[a];
     const Storage& y = draft_.storages[b];
@@ -106,7 +107,7 @@ class Coalescer {
     return true;
   }
 
-  /// A step that reads one side and writes the other must be right with both the same memory.
+  /// A step that reads one side and writes the other must be correct if both share memory.
   bool stepAllows(const StepDesc& step, std::uint32_t a, std::uint32_t b) const {
     const auto side = [&](const OperandDesc& o) {
       const std::uint32_t s = draft_.find(o.buffer);
@@ -189,7 +190,7 @@ class Coalescer {
                           draft_.graph->system.machine.tiles_per_ipu);
   }
 
-  /// Two residents of the same IPUs become one; `first` names its variable.
+  /// Merges residents of the same IPUs; the variable is that of the one in `first`.
   void mergeResidents(std::vector<Resident>& first, std::vector<Resident>& second) const {
     for (Resident& other : second) {
       const auto same = std::ranges::find_if(

@@ -13,7 +13,7 @@
 /// fuse, place.
 namespace ipujax::engine::build {
 
-/// One storage that the program uses; at first one for each variable of the graph, later one for
+/// Memory that the program uses: at first one storage for each variable of the graph, later one for
 /// several variables that may share memory. Operands name storages while a Draft is built.
 struct Storage {
   std::uint32_t variable = 0;
@@ -25,7 +25,7 @@ struct Storage {
 };
 
 /// When steps run, as a tree. Positions number the step occurrences of the whole program in order;
-/// a predicate takes a position of its own. [begin, end) is what the node spans.
+/// a predicate has its own position. The node spans [begin, end).
 struct Span {
   enum class Kind : std::uint8_t { kLeaf, kSequence, kRepeat, kWhile, kBranches };
   Kind kind = Kind::kSequence;
@@ -42,8 +42,8 @@ struct StorageAccess {
   AccessKind kind = AccessKind::kRead;
 };
 
-/// A variable of a storage in tile memory, and when it is live. A storage has one for each IPU: a
-/// copy between IPUs that costs the host nothing leaves both sides on their tiles.
+/// A variable of a storage in tile memory, and when it is live. A storage has one for each IPU: if
+/// the host drops a copy between IPUs, both sides remain on their tiles.
 struct Resident {
   std::uint32_t variable = 0;
   VariableUse use = VariableUse::kTemporary;  ///< the greatest of the variables it stands for
@@ -54,10 +54,10 @@ struct Occurrence {
   std::int64_t step = -1;  ///< index into the image's steps; -1: a predicate, or no step at all
 };
 
-/// How streams pass between the host and the tiles: the user's options.
+/// The user's options for streams between the host and the tiles.
 struct HostOptions {
-  unsigned io_tiles = 0;  ///< of each IPU; the graph's target has the others
-  bool overlaps = false;  ///< streams pass while the tiles do other things
+  unsigned io_tiles = 0;  ///< of each IPU; the graph's target has the rest
+  bool overlaps = false;  ///< streams run while the tiles do other work
   unsigned prefetch_depth = 1;
   bool rearranges_on_host = false;
 };
@@ -70,13 +70,13 @@ struct Draft {
   Span root;
   std::vector<std::vector<StorageAccess>> accesses;  ///< by storage, sorted by position
   std::vector<std::vector<Segment>> live;            ///< by storage, sorted
-  std::vector<std::uint32_t> merged_into;            ///< by storage; itself where it stands alone
+  std::vector<std::uint32_t> merged_into;            ///< by storage; itself if it is not merged
   std::vector<std::vector<Resident>> residents;      ///< by storage; empty: never live
   std::vector<bool> step_removed;
   std::vector<std::uint64_t> step_ipus;  ///< by step: the IPUs that take part, see takesPart
 
   HostOptions host;
-  std::uint64_t inter_ipu_copies_bytes = 1 << 26;  ///< most that one exchange of IPUs takes
+  std::uint64_t inter_ipu_copies_bytes = 1 << 26;  ///< limit of one exchange between IPUs
 
   std::uint32_t find(std::uint32_t storage) const {
     while (merged_into[storage] != storage) storage = merged_into[storage];
@@ -90,15 +90,14 @@ struct Draft {
   }
 };
 
-/// Whether an IPU is in a set as ipusOf makes them: IPUs from the 64th on share the last bit. What
-/// belongs to none is IPU 0's.
+/// Whether an IPU is in a set made by ipusOf: IPUs from the 64th on share the last bit. An empty
+/// set stands for IPU 0.
 inline bool takesPart(std::uint64_t ipus, std::size_t ipu) {
   return (std::max<std::uint64_t>(ipus, 1) >> std::min<std::size_t>(ipu, 63) & 1) != 0;
 }
 
-/// Whether host streams become inputs and outputs of the signature, in the order of their streams.
 struct FlattenOptions {
-  bool bind_streams = true;
+  bool bind_streams = true;      ///< host streams become inputs and outputs, in order
   std::vector<bool> persistent;  ///< by variable; may be shorter
   std::int32_t selector = -1;    ///< variable that is bound to input 0
   std::int64_t float_traps = 0;  ///< of all steps, see FloatTraps.hpp
@@ -106,28 +105,29 @@ struct FlattenOptions {
 
 void flatten(Draft& draft, GraphImpl& graph, const ProgramNode& root,
              const FlattenOptions& options);
-/// What streaming all of a tensor costs; `asks` if it is the first of its exchange with the host.
-/// May add a variable to the graph.
+/// Cost of streaming all of a tensor; `asks` marks the first of an exchange with the host. May add
+/// a variable to the graph.
 Cost hostIoCost(const HostOptions& options, GraphImpl& graph, const ViewPtr& view, bool to_device,
                 bool asks);
 void findLiveRanges(Draft& draft);
 /// Gives each live storage its one resident.
 void findResidents(Draft& draft);
 void removeCopies(Draft& draft);
-/// Lets FIFOs exchange memory with what they are given and what they give, in place of copies;
-/// after the account is made.
+/// Lets FIFOs exchange memory with their operands and results instead of copying; after the account
+/// is made.
 void turnFifos(Draft& draft);
 /// Gives every storage its buffer, arena offsets included, and renames operands to buffers.
 void placeStorages(Draft& draft);
 void accountMemory(Draft& draft);
-/// What each tile of an IPU holds all the time besides variables.
+/// What each tile of an IPU always holds besides variables.
 std::vector<TileParts> alwaysThere(const Draft& draft);
 /// Gives each IPU its clock: see Image::ipus.
 void accountTime(Draft& draft);
-/// Runs neighbouring steps that work row by row on the same rows a few rows at a time; after the
-/// account is made.
+/// Runs adjacent steps that work on the same rows together, a few rows at a time; after the account
+/// is made.
 void fuseRows(Draft& draft);
-/// Runs elementwise steps inside the reductions that alone read them; after the account is made.
+/// Runs elementwise steps inside the reductions that are their only readers; after the account is
+/// made.
 void fuseReductions(Draft& draft);
 /// Lets steps write where their results would only be copied to; after the account is made.
 void makePieces(Draft& draft);

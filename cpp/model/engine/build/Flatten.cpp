@@ -170,7 +170,7 @@ class Flattener {
     }
   }
 
-  /// A sequence of its own below `parent`.
+  /// Adds a separate sequence below `parent`.
   std::uint32_t addNamed(const ProgramNode& node, std::uint32_t parent) {
     const std::uint32_t index = addNode(NodeKind::kSequence);
     draft_.image.nodes[parent].children.push_back(index);
@@ -178,7 +178,7 @@ class Flattener {
     return index;
   }
 
-  /// The step of `node`, once however often it occurs.
+  /// The step of `node`; it is added once, however often it occurs.
   std::uint64_t stepOf(const ProgramNode& node) {
     const auto [found, fresh] = steps_.emplace(&node, draft_.image.steps.size());
     if (!fresh) return found->second;
@@ -238,7 +238,7 @@ class Flattener {
     }
   }
 
-  /// A step over the node's tensor made contiguous; keeps the nodes it makes alive.
+  /// Adds a step over the node's tensor, made contiguous, and keeps the new nodes alive.
   void addGathered(const ProgramNode& node, const char* kernel, std::uint32_t parent, Span& span) {
     auto step = std::make_shared<ProgramNode>();
     step->kind = ProgramKind::kStep;
@@ -263,7 +263,7 @@ class Flattener {
     }
   }
 
-  /// A new variable in the same memory, as a storage too.
+  /// Adds a variable in the same kind of memory, with its storage.
   ViewPtr addVariable(const View& like, const DebugContext& debug) {
     ViewPtr view = graph_.addTemporary(like, like.shape, debug);
     addStorage(view->variable);
@@ -275,7 +275,7 @@ class Flattener {
       addStorage(static_cast<std::uint32_t>(draft_.storages.size()));
   }
 
-  /// [parts, ...] of what has parts.
+  /// All parts of a view as [parts, ...]; the view itself if it has only one.
   ViewPtr partsTogether(const ViewPtr& view) {
     if (graph_.partsOf(*view) == 1) return view;
     ViewPtr all = graph_.allParts(view);
@@ -335,8 +335,8 @@ class Flattener {
     addCopy(node.view, leaving, parent, span);
   }
 
-  /// What it costs to stream the node's tensor, as a step that does nothing; none if the caller's
-  /// array stays on the device.
+  /// Adds a step that does nothing but cost the streaming of the node's tensor; no step if the
+  /// caller's array stays on the device.
   void addHostIo(const ProgramNode& node, bool in, std::uint32_t parent, Span& span) {
     const auto& signature = draft_.image.signature;
     const auto& specs = in ? signature.inputs : signature.outputs;
@@ -458,12 +458,12 @@ class Flattener {
     span.end = now();
   }
 
-  /// Parts of a variable stay as they are: the rest of it may be needed.
+  /// Ignores views of only a part of a variable: the rest of it may be needed.
   void addUndefined(const View& view, Span& span) {
     if (coversVariable(view)) addAccess(view, Access::kWrite, span);
   }
 
-  /// An access that is no step's.
+  /// Adds an access outside of any step.
   void addAccess(const View& view, Access access, Span& span) {
     const std::uint32_t position = now();
     draft_.occurrences.push_back({-1});
@@ -479,10 +479,10 @@ class Flattener {
   std::map<const ProgramNode*, std::uint64_t> steps_;
   PartNodes part_nodes_{graph_};
   std::vector<ProgramNodePtr> keep_;
-  bool has_read_ = false;  ///< a stream of the host; the others come with the first
+  bool has_read_ = false;  ///< a stream of the host; later ones come with the first
   bool has_given_ = false;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> leaves_at_;  ///< (storage, position)
-  int nesting_ = 0;  ///< of programs, those of functions that they call too
+  int nesting_ = 0;  ///< of programs, including those of called functions
 };
 
 }  // namespace

@@ -23,14 +23,14 @@ GatheredEdges::Place GatheredEdges::add(const View& tensor, unsigned tile,
     const auto n = static_cast<std::int64_t>(length);
     gathered.runs.push_back({variable, from, at, n, field.direction != kIpujaxIn});
     const std::uint64_t kept = keptBytes(gathered.runs.back(), tile);
-    // What a vertex only writes is copied in for the elements that it leaves alone: no tile does.
+    // Only the host copies in what a vertex just writes, to keep the elements that it leaves alone.
     if (kept > 0 && field.direction != kIpujaxOut) gathered.read[tile] += kept;
     if (kept > 0 && field.direction != kIpujaxIn) gathered.written[tile] += kept;
     at += n;
   });
   auto& regions = gathered.regions;
   if (regions.empty() || regions.back().tile != tile) regions.push_back({gathered.elements, tile});
-  // Each edge begins where a variable of its own might.
+  // Each edge has the alignment of a separate variable.
   const auto end = static_cast<std::uint64_t>(at) * bytes;
   gathered.elements = build::roundedUp(end, build::TileMemory().alignment) / bytes;
   return {gathered.variable, begin};
@@ -59,7 +59,7 @@ void GatheredEdges::finish() {
   }
 }
 
-/// What comes from other tiles lands in order. What is on its tile already is copied there.
+/// Data from other tiles arrive in order; only data already on the tile are copied.
 Cost GatheredEdges::costOf(const Kept& kept) const {
   Cost cost;
   if (kept.empty()) return cost;
@@ -80,7 +80,7 @@ ProgramNodePtr GatheredEdges::step(const Gathered& gathered, bool scatters) cons
   node->step.kernel = kEdges;
   std::map<std::uint32_t, std::int64_t> index;
   Attributes::Integers runs;
-  // Of the edges' type: elements may be reinterpreted from another type of their size.
+  // In the edges' type: elements may be reinterpreted from another type of their size.
   const ElementType type = graph_.variables[gathered.variable].type;
   const auto whole = [&](std::uint32_t id) {
     return share(wholeVariable(id, type, {graph_.variables[id].elements}));

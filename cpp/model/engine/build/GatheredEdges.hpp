@@ -8,9 +8,9 @@
 
 namespace ipujax::engine {
 
-/// Edges that are not one run of memory, each copied as a run to the tile of its vertex. All of one
-/// element type are in one variable, and one step gathers them. What they receive is counted with
-/// the step of the vertices, as that of all edges is.
+/// Copies each edge that is not contiguous, as one run, to the tile of its vertex. All edges of one
+/// element type share a variable, which one step gathers. Data that they receive are counted with
+/// the step of the vertices, as for all edges.
 class GatheredEdges {
  public:
   struct Place {
@@ -20,7 +20,7 @@ class GatheredEdges {
 
   GatheredEdges(GraphImpl& graph, const DebugContext& debug) : graph_(graph), debug_(debug) {}
 
-  /// Where the vertex finds the elements of `tensor`. What is written is scattered afterwards.
+  /// Returns where the vertex finds `tensor`'s elements. Written ones are scattered afterwards.
   Place add(const View& tensor, unsigned tile, const IpujaxField& field);
   /// Gives the variables their sizes and tiles; after the last `add`.
   void finish();

@@ -12,7 +12,7 @@ bool alwaysLive(const Storage& storage) {
   return storage.constant || storage.persistent || storage.input >= 0 || storage.output >= 0;
 }
 
-/// `always`: it stays; a copy for another IPU of what stays does not.
+/// `always`: always live. A copy for another IPU is not, even if its storage is.
 TilePart partOf(const Storage& storage, VariableUse use, bool always) {
   if (use == VariableUse::kStash) return TilePart::kStash;
   if (use == VariableUse::kAccumulator) return TilePart::kAccumulators;
@@ -20,8 +20,8 @@ TilePart partOf(const Storage& storage, VariableUse use, bool always) {
   return storage.persistent || storage.output >= 0 ? TilePart::kState : TilePart::kParameters;
 }
 
-/// The steps that run while something is there, of its live time in half positions. It is there for
-/// a step that writes it, and not for the one that reads it last.
+/// Converts live times from half positions to positions of steps. A variable is held during a step
+/// that writes it, but not during the one that reads it last.
 std::vector<Segment> positionsOf(const std::vector<Segment>& live, std::uint64_t last) {
   std::vector<Segment> positions;
   for (const Segment& segment : live) {
@@ -36,7 +36,7 @@ std::vector<Segment> positionsOf(const std::vector<Segment>& live, std::uint64_t
   return positions;
 }
 
-/// Remote buffers have places of their own for the whole program.
+/// Each remote buffer has its own memory for the whole program.
 void countRemote(Draft& draft, std::uint32_t s) {
   const Storage& storage = draft.storages[s];
   if (!alwaysLive(storage) && draft.accesses[s].empty()) return;
@@ -67,7 +67,7 @@ std::vector<Held> heldOf(Draft& draft) {
   return all;
 }
 
-/// The same in moments, of which `first` are the positions.
+/// Converts positions to moments; `first` has the first position of each moment.
 std::vector<Segment> momentsOf(const std::vector<Segment>& live,
                                const std::vector<std::uint64_t>& first) {
   std::vector<Segment> moments;
@@ -104,7 +104,7 @@ History historyOf(Draft& draft) {
   History history;
   history.held = heldOf(draft);
   const std::size_t positions = std::size_t{draft.root.end} + 1;
-  // What is live as the sum of one number for each variable: twice the same, the same moment.
+  // A hash of what is live, the sum of one number per variable: equal hashes mean the same moment.
   std::vector<std::uint64_t> change(positions + 1);
   for (std::size_t h = 0; h < history.held.size(); ++h) {
     for (const Segment& live : history.held[h].live) {

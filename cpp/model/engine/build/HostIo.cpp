@@ -21,7 +21,7 @@ Cost hostIoCost(const HostOptions& options, GraphImpl& graph, const ViewPtr& vie
     return cost;
   }
   if (options.rearranges_on_host) return cost;
-  // Row-major order arrives spread over the tiles; the copy from there is the rearrangement.
+  // Row-major data arrive spread over the tiles; a copy from there rearranges them.
   const ViewPtr landing = graph.addTemporary(*view, view->shape, "host copy");
   const Cost copy = to_device ? copyCost({graph, graph.system}, landing, view)
                               : copyCost({graph, graph.system}, view, landing);

@@ -9,15 +9,15 @@ namespace {
 
 constexpr unsigned kWordBits = 64;
 
-/// A block's life begins or ends. What ends at a time comes before what begins then.
+/// The begin or end of a block's life. At the same time, ends come before begins.
 struct Change {
-  std::uint64_t moment;  ///< twice the time, and 1 more where it begins
+  std::uint64_t moment;  ///< twice the time, plus 1 if it begins
   std::uint32_t block;
 
   bool begins() const { return (moment & 1) != 0; }
 };
 
-/// By moment, eight bits at a time: a program has few moments, and many blocks change at each.
+/// Radix sort, eight bits at a time: a program has few moments, and many blocks change at each.
 void sortByMoment(std::vector<Change>& changes) {
   std::uint64_t all = 0;
   for (const Change& change : changes) all |= change.moment;
@@ -49,7 +49,7 @@ std::vector<Change> changesOf(const std::vector<Block>& blocks) {
   return changes;
 }
 
-/// Counts live bytes while it goes through time.
+/// Counts live bytes over time.
 class LiveBytes {
  public:
   LiveBytes(const std::vector<Block>& blocks, std::uint64_t alignment)
@@ -88,7 +88,7 @@ LiveTable::LiveTable(const std::vector<Block>& blocks, std::uint64_t alignment)
     for (std::size_t w = 0; w < num_words_; ++w) bits_[change.block * num_words_ + w] |= now[w];
   }
   most_live_ = bytes.most();
-  // So far each set has what was live when the block began, itself included.
+  // So far each set has the blocks live when its own block began, including that one.
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     const std::uint64_t own = std::uint64_t{1} << block % kWordBits;
     bits_[block * num_words_ + block / kWordBits] &= ~own;

@@ -8,18 +8,18 @@
 
 namespace ipujax::engine::build {
 
-/// Most bytes of blocks that are live at one time: no addresses need less.
+/// Maximum bytes of blocks live at the same time: no allocation needs less.
 std::uint64_t mostLive(const std::vector<Block>& blocks, std::uint64_t alignment);
 
-/// For each block the set of those that are live at some time with it, as bits. It takes a bit for
-/// each pair of blocks.
+/// For each block, the set of blocks that are live at some time with it: one bit for each pair of
+/// blocks.
 class LiveTable {
  public:
   LiveTable(const std::vector<Block>& blocks, std::uint64_t alignment);
 
-  /// As the function of this name.
+  /// See the function of this name.
   std::uint64_t mostLive() const { return most_live_; }
-  /// 64 blocks a word; the block itself is not in its set.
+  /// 64 blocks per word; the block itself is not in its set.
   std::span<const std::uint64_t> liveWith(std::size_t block) const {
     return {bits_.data() + block * num_words_, num_words_};
   }

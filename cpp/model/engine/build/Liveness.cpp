@@ -69,7 +69,7 @@ class LiveRange {
     std::uint32_t end = span.end;
     std::size_t i = span.children.size();
     while (i > 0) {
-      // Skip to the last child with an access; what lies behind it is passed through.
+      // Skip to the last child with an access; the storage lives through everything after it.
       const auto past =
           std::lower_bound(accesses_.begin(), accesses_.end(), end,
                            [](const StorageAccess& a, std::uint32_t p) { return a.position < p; });
@@ -114,8 +114,8 @@ class LiveRange {
     return dry_ ? liveBefore(part, live_out) : through(part, live_out);
   }
 
-  /// What `through` answers for a part of a loop, without segments. Each is asked several times by
-  /// every loop around it: remembered, else nested loops would take exponential time.
+  /// Result of `through` for a part of a loop, without segments. Memoised: every loop around a part
+  /// asks several times, so nested loops would otherwise take exponential time.
   bool liveBefore(const Span& part, bool live_out) {
     const auto key = std::make_pair(&part, live_out);
     if (const auto found = live_before_.find(key); found != live_before_.end())
@@ -146,7 +146,7 @@ void sortAndJoin(std::vector<Segment>& segments) {
   segments.resize(n);
 }
 
-/// It has a value, which was there before the run and is there after it.
+/// Such a storage has its value before the run and must keep it afterwards.
 bool isOnlyRead(const Storage& storage, const std::vector<StorageAccess>& accesses) {
   return storage.input < 0 && !accesses.empty() &&
          std::ranges::all_of(accesses,

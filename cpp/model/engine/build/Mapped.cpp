@@ -7,7 +7,7 @@
 namespace ipujax::engine::build {
 namespace {
 
-/// Whether all variables of a view are on tiles as a whole, without a look at the view's runs.
+/// Whether all variables of a view are completely on tiles; does not visit the view's runs.
 bool isSurelyMapped(const GraphImpl& graph, const View& view) {
   if (view.isStrided()) {
     const Variable& variable = graph.variables[view.variable];

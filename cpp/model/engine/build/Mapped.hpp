@@ -3,8 +3,8 @@
 
 namespace ipujax::engine::build {
 
-/// Throws invalid_tile_mapping where an element of the view, which a program copies, is on no tile.
-/// The host's memory is none.
+/// Throws invalid_tile_mapping if an element of the view, which a program copies, is on no tile.
+/// Remote variables need no tile.
 void needTiles(const GraphImpl& graph, const View& view, const DebugContext& copy);
 
 }  // namespace ipujax::engine::build

@@ -6,7 +6,7 @@
 
 namespace ipujax::engine::build {
 
-/// Where each step occurs in the program: several times where its function is called several times.
+/// Positions of each step in the program: several if its function is called several times.
 class Occurrences {
  public:
   explicit Occurrences(const Draft& draft);
@@ -14,7 +14,7 @@ class Occurrences {
   /// Whether the steps at two positions of one sequence always run together: wherever one of them
   /// occurs the other does, and the same steps lie between them.
   bool together(std::uint32_t first, std::uint32_t second) const;
-  /// Where the step at a position occurs for the last time.
+  /// Last position of the step that is at `position`.
   std::uint32_t last(std::uint32_t position) const { return placesOf(position).back(); }
 
  private:

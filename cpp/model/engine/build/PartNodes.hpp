@@ -6,14 +6,15 @@
 
 namespace ipujax::engine::build {
 
-/// The steps that a step becomes whose operands have parts: one for each of them.
+/// Splits a step whose operands have parts into one step for each part.
 class PartNodes {
  public:
   explicit PartNodes(GraphImpl& graph) : graph_(graph) {}
 
-  /// How many parts a step runs in; throws graph_replication_error where it writes what has none.
+  /// Number of parts that a step has; throws graph_replication_error if it writes a view without
+  /// parts.
   unsigned partsOf(const ProgramNode& node) const;
-  /// The step of one part, made once. All parts run at one time: part 0 has the time of the step.
+  /// The step of one part, made once. All parts run at the same time; part 0 has the step's time.
   const ProgramNode& nodeOf(const ProgramNode& node, unsigned part);
 
  private:

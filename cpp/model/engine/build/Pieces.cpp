@@ -6,13 +6,13 @@
 #include "engine/image/Overlap.hpp"
 #include "engine/kernels/Kernel.hpp"
 
-/// A step whose result is only copied into a piece of a larger array makes it there. Of the parts
+/// A step whose result is only copied into a piece of a larger array computes it there. For a part
 /// of a concatenation:
 ///
 ///   popx.map    %x -> %t                popx.map %x -> %y[0:8]
 ///   engine.copy %t -> %y[0:8]           engine.account
 ///
-/// The account of the tiles is made before, so it is that of both steps.
+/// The account of the tiles is made before, so it includes both steps.
 namespace ipujax::engine::build {
 namespace {
 
@@ -25,7 +25,7 @@ bool areApart(const OperandDesc& a, const OperandDesc& b) {
   return engine::areApart(x, y);
 }
 
-/// A step's whole result, as it lies where a copy of all of it lies.
+/// View of a step's whole result inside the target of a copy of it.
 std::optional<OperandDesc> viewIn(const OperandDesc& target, const std::vector<std::int64_t>& shape,
                                   const OperandDesc& result) {
   OperandDesc view = result;
@@ -86,7 +86,7 @@ class PieceMaker {
     const Storage& s = draft_.storages[storage];
     return s.input < 0 && s.output < 0 && !s.constant && !s.persistent && !isRemote(storage);
   }
-  /// The one step besides the copy that has to do with a storage.
+  /// The only step besides the copy that accesses a storage.
   std::optional<std::uint32_t> writerBefore(std::uint32_t storage, std::uint32_t copies) const {
     std::optional<std::uint32_t> writer;
     for (const auto& access : draft_.accesses[storage]) {
@@ -98,8 +98,8 @@ class PieceMaker {
     return writer && *writer < copies ? writer : std::nullopt;
   }
 
-  /// The operand with which a step writes all of a storage, and has to do with it and the target
-  /// in no other way.
+  /// The operand through which a step writes all of a storage; null if the step accesses it or the
+  /// target in any other way.
   OperandDesc* resultOf(StepDesc& step, std::uint32_t storage, std::uint32_t target) const {
     OperandDesc* result = nullptr;
     for (OperandDesc& o : step.operands) {
@@ -110,7 +110,7 @@ class PieceMaker {
     return result && result->access == Access::kWrite && draft_.isWhole(*result) ? result : nullptr;
   }
 
-  /// Expressions and copies may write any view, many others only what is contiguous.
+  /// Expressions and copies may write any view, many other steps only contiguous ones.
   static bool mayWrite(const StepDesc& step, const OperandDesc& view) {
     const KernelRole role = roleOf(step);
     if (role == KernelRole::kElementwise || step.kernel == "engine.copy") return true;

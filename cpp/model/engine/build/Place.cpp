@@ -12,7 +12,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Each in a place of its own. Returns the arena's size.
+/// Gives each block its own memory. Returns the arena's size.
 std::uint64_t assignApart(std::vector<Block>& blocks) {
   std::uint64_t top = 0;
   for (Block& block : blocks) {
@@ -102,7 +102,7 @@ void placeStorages(Draft& draft) {
     if (draft.find(s) == s && (draft.storages[s].input >= 0 || draft.storages[s].output >= 0))
       bufferOf(s);
   }
-  // From first to last: the host does not share memory in between.
+  // From first to last use: memory on the host is not shared in between.
   std::vector<std::vector<Segment>> lives;
   for (const std::uint32_t s : in_arena)
     lives.push_back({{draft.live[s].front().begin & ~std::uint64_t{1}, draft.live[s].back().end}});

@@ -13,16 +13,16 @@
 namespace ipujax::engine::build {
 namespace {
 
-/// Of an operand; one that has more is taken for all elements between its first and its last.
+/// Per operand; one with more runs counts as all elements between its first and its last.
 constexpr std::int64_t kRunsWalked = 4096;
-constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many of the fullest tiles
+constexpr std::size_t kTensorsListed = 256;  ///< the largest, and as many on the fullest tiles
 
 std::uint32_t narrow(std::uint64_t bytes) {
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
 }
 
-/// Calls fn(first, behind) for elements of the buffer that an operand has, a run along memory each.
+/// Calls fn(first, behind) for each contiguous run of an operand's elements in its buffer.
 template <class F>
 void forEachRun(const OperandDesc& o, const F& fn) {
   std::size_t inner = o.shape.size();
@@ -68,7 +68,7 @@ ProfileFill::ProfileFill(Draft& draft) : draft_(draft), profile_(*draft.image.pr
   for (TileProfile& ipu : profile_.ipus)
     ipu.tile_bytes.assign(profile_.categories.size() * tiles_per_ipu_, 0);
   // A unit takes a weight of each of its input channels in four cycles; a product is two flops.
-  // With operands of 32 bits a tile does a quarter: 250 and 62.5 TFLOPS are published of a GC200.
+  // A tile does a quarter with 32-bit operands: 250 and 62.5 TFLOPS are published for a GC200.
   const Machine& machine = system.machine;
   profile_.half_flops_per_cycle =
       2.0 / 4 * machine.fp16_in_fp16_out_units * machine.weights_per_unit_fp16 * system.numTiles();
@@ -76,7 +76,7 @@ ProfileFill::ProfileFill(Draft& draft) : draft_(draft), profile_(*draft.image.pr
   findShapes();
 }
 
-/// As the first operand sees a variable that is all of it and in order.
+/// The shape of a variable is that of the first operand that is all of it, in order.
 void ProfileFill::findShapes() {
   const auto& variables = draft_.graph->variables;
   shapes_.resize(variables.size());
@@ -169,7 +169,7 @@ void ProfileFill::finish() {
   listVertices();
 }
 
-/// A vertex on each tile where a step writes: one for all workers, as PopLibs' MultiVertex is.
+/// One vertex on each tile where a step writes, for all workers, as PopLibs' MultiVertex is.
 void ProfileFill::listVertices() {
   const auto& variables = draft_.graph->variables;
   const auto& machine = draft_.graph->system.machine;

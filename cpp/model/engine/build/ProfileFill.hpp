@@ -7,8 +7,8 @@
 
 namespace ipujax::engine::build {
 
-/// Writes the memory of a profile from what the account finds: first each variable that is held in
-/// tile memory, then the peak of each IPU with what is live then.
+/// Fills the memory part of a profile from the account: first each variable held in tile memory,
+/// then the peak of each IPU with what is live then.
 class ProfileFill {
  public:
   explicit ProfileFill(Draft& draft);
@@ -17,7 +17,7 @@ class ProfileFill {
   void beginPeak(std::size_t ipu, std::uint32_t tile);
   /// The variable that was added as the `held`th is live at this peak.
   void addLive(std::size_t held);
-  /// What each tile of the device has at this peak besides variables.
+  /// Adds what each tile of the IPU has at this peak besides variables.
   void addToTiles(const std::function<TileParts(std::size_t)>& parts_of);
   /// Keeps the largest tensors and those of the peaks, and gives live points their nodes.
   void finish();

@@ -10,7 +10,7 @@
 ///   popx.map      %a, %b -> %t           engine.account
 ///   popops.reduce %t -> %r               engine.reduce_mapped %a, %b -> %r
 ///
-/// The account of the tiles is made before, so it is that of the two steps.
+/// The account of the tiles is made before, so it includes both steps.
 namespace ipujax::engine::build {
 namespace {
 
@@ -39,7 +39,7 @@ class Fuser {
   }
 
  private:
-  /// The step at a position; null for a predicate and for what was removed.
+  /// The step at a position; null for a predicate and for a removed step.
   StepDesc* stepAt(std::uint32_t position) {
     const auto step = draft_.occurrences[position].step;
     if (step < 0) return nullptr;
@@ -94,8 +94,8 @@ class Fuser {
            found->begin == position;
   }
 
-  /// How the map's result is rows and columns of which one side is reduced, if it is, and each
-  /// operand runs along the columns or stands still.
+  /// The map's result as rows and columns, of which either are reduced; none if this does not hold,
+  /// or if an operand is neither contiguous nor constant along the columns.
   static std::optional<Matrix> matrixOf(const StepDesc& map, const StepDesc& reduce) {
     const OperandDesc& made = map.operands.back();
     const OperandDesc& taken = reduce.operands[0];
@@ -122,7 +122,7 @@ class Fuser {
     return matrix;
   }
 
-  /// Where the reduced dimensions end or begin: they are the first ones, or the last.
+  /// Where the reduced dimensions end or begin, if they are the first ones or the last.
   static std::optional<std::size_t> splitOf(const OperandDesc& in, std::vector<std::int64_t> dims) {
     std::sort(dims.begin(), dims.end());
     const std::size_t rank = in.shape.size();
@@ -138,7 +138,7 @@ class Fuser {
     return std::nullopt;
   }
 
-  /// Whether what the map reads is still there when the reduction runs.
+  /// Whether the map's operands are unchanged when the reduction runs.
   bool holdStill(const StepDesc& map, std::uint32_t from, std::uint32_t to) const {
     for (std::size_t i = 0; i + 1 < map.operands.size(); ++i) {
       for (const auto& access : draft_.accesses[draft_.find(map.operands[i].buffer)]) {

@@ -8,22 +8,22 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/Kernel.hpp"
 
-/// Neighbouring steps that work row by row on the same rows run as one, a few rows at a time, so
-/// that what one makes is in the cache when the next one reads it. A softmax:
+/// Adjacent steps that work row by row on the same rows run as one, a few rows at a time, so that
+/// the results of one are still in the cache when the next one reads them. A softmax:
 ///
 ///   popops.reduce %x -> %m               engine.account (of each of the first three)
 ///   popx.map      %x, %m -> %e           engine.rows %x -> %y
 ///   popops.reduce %e -> %s                 popops.reduce, popx.map, popops.reduce, popx.map
 ///   popx.map      %e, %s -> %y             with %m, %e, %s in the memory of a thread
 ///
-/// The account of the tiles is made before, so it is that of the steps one by one.
+/// The account of the tiles is made before, so it is that of the separate steps.
 namespace ipujax::engine::build {
 namespace {
 
 constexpr std::int64_t kFewestRows = 8;
 /// Below this the elements stay in the caches between the steps anyway.
 constexpr std::int64_t kFewestElements = 8192;
-/// Of the widest operand, at a time.
+/// Elements of the widest operand in one chunk.
 constexpr std::int64_t kChunkElements = 16384;
 /// Longer rows are better shared between threads.
 constexpr std::int64_t kLongestRow = 65536;
@@ -64,7 +64,7 @@ std::int64_t rowsKept(const StepDesc& reduce) {
   return written->numElements();
 }
 
-/// Where the rows stay and all else vanishes.
+/// The reduction by rows, if it keeps exactly the rows.
 std::optional<StepDesc> reductionByRows(const StepDesc& reduce, std::int64_t rows) {
   if (rowsKept(reduce) != rows) return std::nullopt;
   StepDesc inner = reduce;
@@ -105,7 +105,7 @@ std::optional<StepDesc> stepByRows(const StepDesc& step, std::int64_t rows) {
   return inner;
 }
 
-/// Steps of one sequence, in order, all by the same rows.
+/// Steps of one sequence, in order, that work on the same rows.
 struct Group {
   struct Member {
     std::uint32_t position = 0;
@@ -158,7 +158,7 @@ class RowFuser {
            draft_.image.steps[static_cast<std::size_t>(step)].kernel == "engine.account";
   }
 
-  /// Neighbours of a reduction, from `begin` on, that work by its rows, and where they end.
+  /// The steps around a reduction, from `begin` on, that work on its rows, and where they end.
   std::pair<Group, std::size_t> around(const Span& sequence, std::size_t begin, std::size_t at) {
     Group group;
     group.rows = rowsKept(*stepOf(sequence.children[at]));
@@ -189,8 +189,8 @@ class RowFuser {
     return step && stepByRows(*step, rows);
   }
 
-  /// Whether the same rows of what is written are meant everywhere: then chunk after chunk is as
-  /// good as step after step.
+  /// Whether all members access written storages by the same rows: then running chunk by chunk is
+  /// equivalent to running step by step.
   bool agree(const Group& group) const {
     std::set<std::uint32_t> written;
     for (const auto& member : group.members) {
@@ -265,7 +265,7 @@ class RowFuser {
     return group.members.size() > 1 && !isMappedReduction(group) && widestRow(group) <= kLongestRow;
   }
 
-  /// Whether it is an elementwise step and the reduction that alone reads it: Reductions.cpp's.
+  /// Whether it is an elementwise step and its only reader, a reduction, as in Reductions.cpp.
   bool isMappedReduction(const Group& group) const {
     if (group.members.size() != 2) return false;
     const StepDesc& map = *group.members[0].step;
@@ -274,7 +274,7 @@ class RowFuser {
            isLocal(group, draft_.find(reduce.operands[0].buffer));
   }
 
-  /// Memory that only the group uses, each time written before it is read.
+  /// Whether only the group uses a storage, and writes it before reading it.
   bool isLocal(const Group& group, std::uint32_t storage) const {
     const Storage& s = draft_.storages[storage];
     if (s.input >= 0 || s.output >= 0 || s.constant || s.persistent) return false;
@@ -292,7 +292,7 @@ class RowFuser {
     return true;
   }
 
-  /// The last step becomes all of them; the others keep their cost.
+  /// Replaces the last step by all of them; the others only keep their cost.
   void merge(Group& group) {
     StepDesc fused;
     fused.kernel = "engine.rows";
@@ -316,8 +316,8 @@ class RowFuser {
     last = std::move(fused);
   }
 
-  /// Gives inner operands their numbers: of `operands`, which get those of memory that others see,
-  /// and then of locals, whose bytes in a row are the result.
+  /// Numbers the inner operands: first those in memory that others see, which it adds to
+  /// `operands`, then locals. Returns the bytes per row of each local.
   Attributes::Integers renumber(Group& group, std::vector<OperandDesc>& operands) {
     std::map<std::uint32_t, std::uint32_t> locals;  // storage to number
     Attributes::Integers row_bytes;
@@ -346,7 +346,7 @@ class RowFuser {
     return row_bytes;
   }
 
-  /// All that the group touches is there from its first chunk to its last.
+  /// Keeps a storage that the group uses alive from the first chunk to the last.
   void keepAlive(std::uint32_t storage, std::uint32_t position) {
     auto& live = draft_.live[storage];
     if (!live.empty()) live.back().end = std::max(live.back().end, 2 * std::uint64_t{position} + 1);

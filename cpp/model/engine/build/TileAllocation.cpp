@@ -47,7 +47,7 @@ std::uint32_t TileAllocation::heldOn(const OperandDesc& operand, std::uint32_t t
   return kNone;
 }
 
-/// Which variables on a tile are interleaved, or apart from something.
+/// Finds the variables on a tile that must be interleaved or kept apart from others.
 void TileAllocation::findNeeds(std::uint32_t tile) {
   needs_.assign(held_.size(), 0);
   for (const std::uint32_t s : steps_) {
@@ -70,7 +70,7 @@ std::uint32_t TileAllocation::addBlock(std::uint64_t bytes, const std::vector<Se
   return static_cast<std::uint32_t>(blocks_.size() - 1);
 }
 
-/// Returns the bytes of those that are always live and need nothing: they lie before the others.
+/// Returns the bytes of variables that are always live and have no needs: they precede the others.
 std::uint64_t TileAllocation::addVariables(std::uint32_t tile) {
   std::uint64_t always = 0;
   block_of_.assign(held_.size(), kNone);
@@ -94,7 +94,7 @@ void TileAllocation::addTemporaries(std::size_t step) {
     for (const std::uint64_t bytes : parts.bytes) addBlock(bytes, times_[step]);
     return;
   }
-  // What was added to the plan's rearrangement, as for wider integers, counts as the input's.
+  // Additions to the plan's rearrangement, as for wider integers, count as the input's.
   const std::uint64_t rearranged = parts[TilePart::kRearrangement];
   const std::uint64_t received = parts[TilePart::kExchangeBuffers];
   const std::uint64_t weights_rearranged = std::min(needs.weights_rearranged_bytes, rearranged);

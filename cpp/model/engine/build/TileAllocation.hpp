@@ -10,15 +10,15 @@
 
 namespace ipujax::engine::build {
 
-/// Gives addresses to what a tile holds over time: its variables, and the temporaries of its steps.
+/// Allocates addresses for a tile's variables and for the temporaries of its steps.
 class TileAllocation {
  public:
   /// `times` are the moments of each step.
   TileAllocation(const Draft& draft, const std::vector<Held>& held,
                  const std::vector<std::vector<Segment>>& times);
 
-  /// What the tile needs, with `taken` bytes at its lowest addresses. `has_temporaries` says for a
-  /// step whether the tile has some of its.
+  /// Bytes that the tile needs, with `taken` bytes at its lowest addresses. `has_temporaries` tells
+  /// whether the tile has temporaries of a step.
   std::uint64_t bytesOf(std::uint32_t tile, std::uint64_t taken,
                         const std::function<bool(std::size_t)>& has_temporaries);
   std::size_t numBlocks() const { return blocks_.size(); }  ///< of the last tile
@@ -39,13 +39,13 @@ class TileAllocation {
   const Draft& draft_;
   const std::vector<Held>& held_;
   const std::vector<std::vector<Segment>>& times_;
-  std::vector<std::uint32_t> steps_;                 ///< that need something of elements
-  std::vector<std::vector<std::uint32_t>> held_as_;  ///< by storage: what is held of it
-  // Of the tile that is looked at:
+  std::vector<std::uint32_t> steps_;                 ///< with constraints on memory elements
+  std::vector<std::vector<std::uint32_t>> held_as_;  ///< by storage: indices into held_
+  // Of the current tile:
   std::vector<Block> blocks_;
   std::vector<BlockPair> apart_;
-  std::vector<char> needs_;              ///< by what is held: 1: a block of its own, 2: interleaved
-  std::vector<std::uint32_t> block_of_;  ///< by what is held
+  std::vector<char> needs_;              ///< by index into held_: 1: own block, 2: interleaved
+  std::vector<std::uint32_t> block_of_;  ///< by index into held_
   /// By step: blocks of its temporaries, in the order of the bits of VertexMemory.
   std::vector<std::array<std::uint32_t, 5>> temporaries_;
 };

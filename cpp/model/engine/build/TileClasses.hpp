@@ -8,7 +8,7 @@
 
 namespace ipujax::engine::build {
 
-/// splitmix64: two things that are not equal have equal numbers once in 2^64.
+/// splitmix64: hashes of different values are equal about once in 2^64.
 inline std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
@@ -16,8 +16,8 @@ inline std::uint64_t mixed(std::uint64_t value) {
   return value ^ value >> 31;
 }
 
-/// Tiles of one IPU that hold equally many elements of each variable are one class: whatever one of
-/// them holds at some time, all of them do. Most programs have a few classes for 1,472 tiles.
+/// Tiles of one IPU that hold equally many elements of each variable are one class: at any time,
+/// all of them hold the same. Most programs have a few classes for 1,472 tiles.
 class TileClasses {
  public:
   struct Count {

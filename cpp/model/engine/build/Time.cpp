@@ -7,10 +7,10 @@
 namespace ipujax::engine::build {
 namespace {
 
-/// Runs the program in time: each IPU has a clock. A step of several IPUs begins when the last of
-/// them is free; so a copy between IPUs makes two clocks meet. What is read from the host's memory
-/// was written there before. At both ends of a loop's iteration and of a branch those meet that do
-/// something in it or hold its predicate.
+/// Simulates the program in time: each IPU has a clock. A step of several IPUs begins when the last
+/// of them is free, so a copy between IPUs synchronises two clocks. Reads from the host's memory
+/// wait for the writes there. At both ends of a loop's iteration and of a branch, the IPUs that do
+/// something in it or hold its predicate synchronise.
 class Clocks {
  public:
   /// `with_host`: whether streams and callbacks take time.
@@ -126,7 +126,7 @@ class Clocks {
 
   bool profiled() const { return draft_.image.profile.has_value(); }
 
-  /// Walks what loops have below `node`, whose slice lasts until all of it is done.
+  /// Walks the loop below `node`, whose slice lasts until the whole loop is done.
   template <class Walk>
   void loop(std::uint32_t node, std::uint64_t set, const Walk& walk_loop) {
     const std::size_t slice = slices_.size();
@@ -140,7 +140,7 @@ class Clocks {
     return draft_.graph->variables[draft_.storages[storage].variable].is_remote;
   }
 
-  /// Those that take part wait until what the step finds in the host's memory is there.
+  /// Makes the IPUs that take part wait for the writes of the step's operands in the host's memory.
   void awaitWrites(const StepDesc& step, std::uint64_t taking_part) {
     double ready = 0;
     for (const OperandDesc& operand : step.operands) {
@@ -169,7 +169,7 @@ class Clocks {
     });
   }
 
-  /// Those in the set wait for the last of them.
+  /// Makes the IPUs of a set wait for the last of them.
   void meet(std::uint64_t set) {
     const double latest = latestOf(set);
     for (std::size_t i = 0; i < ipus_.size(); ++i)
@@ -197,7 +197,7 @@ class Clocks {
       now.hidden_io_cycles += again * (now.hidden_io_cycles - before[i].hidden_io_cycles);
       now.idle_cycles += again * (now.idle_cycles - before[i].idle_cycles);
     }
-    // What an iteration wrote, the last one wrote last.
+    // Writes of an iteration get the time of the last iteration.
     for (auto& [storage, time] : written_)
       if (const auto old = known.find(storage); old == known.end() || old->second < time)
         time += again * (latestOf(set) - start) / (again + 1);
@@ -242,9 +242,9 @@ class Clocks {
   std::vector<IpuAccount> ipus_;
   std::vector<std::uint64_t> sets_;          ///< by node
   std::map<std::uint32_t, double> written_;  ///< when, by storage in the host's memory
-  std::vector<Slice> slices_;                ///< where a profile is asked for
-  double times_ = 1;                         ///< that a run does what is walked now
-  double sent_bytes_ = 0;  ///< by copies between IPUs just before, in one exchange
+  std::vector<Slice> slices_;                ///< if a profile is requested
+  double times_ = 1;                         ///< that a run executes the current node
+  double sent_bytes_ = 0;  ///< by the preceding copies between IPUs, in one exchange
 };
 
 }  // namespace

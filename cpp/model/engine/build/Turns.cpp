@@ -6,18 +6,18 @@
 #include "engine/kernels/move/CopyWindows.hpp"
 #include "engine/kernels/move/Turn.hpp"
 
-/// A buffer of which nothing is known but that its oldest row is read and the newest value written
-/// in its place is a FIFO. On the tiles both are copies; on the host the row and the two values
-/// exchange their memory:
+/// A buffer is a FIFO if a program only reads its oldest row and writes the newest value in that
+/// row's place. On the tiles both are copies; on the host the row and the two values exchange their
+/// memory:
 ///
 ///   popops.dynamic_slice  %fifo, %place -> %oldest    engine.turn %place, %newest, %oldest, %rows
 ///   popops.dynamic_update %fifo, %place, %newest      engine.account
 ///
-/// The account of the tiles is made before, so it is that of the two copies.
+/// The account of the tiles is made before, so it includes both copies.
 namespace ipujax::engine::build {
 namespace {
 
-/// Shorter rows are copied in the time that it takes to exchange them.
+/// Copying shorter rows takes no longer than exchanging them.
 constexpr std::uint64_t kLeastBytes = 4096;
 
 class FifoTurner {
@@ -54,7 +54,7 @@ class FifoTurner {
     turn(slice, update, reads, isExchangeable(newest) && isDead(from, *writes));
   }
 
-  /// The one step besides the reader at a position that has to do with a FIFO: it writes it.
+  /// The only step besides the reader that accesses a FIFO, if that step writes it.
   std::optional<std::uint32_t> writerAfter(std::uint32_t fifo, std::uint32_t reader) const {
     const Storage& storage = draft_.storages[fifo];
     if (storage.input >= 0 || storage.output >= 0 || storage.persistent) return std::nullopt;
@@ -111,7 +111,7 @@ class FifoTurner {
     });
   }
 
-  /// Whether no one reads what a step has read, wherever it occurs.
+  /// Whether the value that a step reads is not read again, wherever the step occurs.
   bool isDead(std::uint32_t storage, std::uint32_t reader) const {
     return std::ranges::none_of(draft_.accesses[storage], [&](const StorageAccess& access) {
       if (stepOf(access.position) != stepOf(reader)) return false;
@@ -169,7 +169,7 @@ class FifoTurner {
     accesses.insert(at, {{position, AccessKind::kRead}, {position, AccessKind::kWriteSome}});
   }
 
-  /// Its memory is someone else's at another time.
+  /// Keeps a storage live throughout: its memory belongs to other buffers at other times.
   void liveAlways(std::uint32_t storage) {
     draft_.live[storage] = {{0, 2 * std::uint64_t{draft_.root.end}}};
   }

@@ -21,16 +21,15 @@
 #include "engine/graph/GraphImpl.hpp"
 #include "engine/kernels/random/WorkerSeeds.hpp"
 
-// program::Execute as steps: for each file of codelets (and each way in
-// which its halves round) one "engine.vertices" step that runs all its
-// vertices, with "engine.edges" steps around it that gather the edges
-// that are not one run of memory, and scatter those that are written.
+// Lowers program::Execute to steps: for each file of codelets, and each rounding mode of halves,
+// one "engine.vertices" step that runs all its vertices. "engine.edges" steps around it gather the
+// edges that are not contiguous, and scatter those that are written.
 //
 // Attribute "vertices": the number of the step, and for each vertex its type (index into "types"),
 // tile and then, for each field of the codelet's table: a value's bits; operand and offset of a
 // scalar edge; operand, offset and size of a vector edge, and operand and offset of its metadata if
-// the field has any; a count and so many of these for lists; a
-// count and bits for vectors of state.
+// the field has any; a count and that many of these for lists; a count and bits for vectors of
+// state.
 namespace ipujax::engine {
 namespace {
 
@@ -40,7 +39,7 @@ bool isIn(double value) {  // false for NaN
          value < static_cast<double>(std::numeric_limits<T>::max()) + 1;
 }
 
-/// Whether the conversion of a number to a type of integers is defined. Floats hold infinities.
+/// Whether the conversion of a number to an integer type is defined. Floats hold infinities.
 bool holds(ElementType type, double value) {
   switch (type) {
     case ElementType::kInt8:
@@ -99,7 +98,7 @@ class Lowering {
     costs_.add(vertex, codelet, largest_edge_);
   }
 
-  /// `result`: of one BOOL, or null; `is_first` of the steps that write it.
+  /// `result`: a view of one BOOL, or null. `is_first`: no earlier step writes it.
   std::vector<ProgramNodePtr> finish(const ViewPtr& result, bool is_first) {
     edges_.finish();
     const auto node = makeNode(ProgramKind::kStep, debug_);
@@ -135,14 +134,14 @@ class Lowering {
     bool written = false;
   };
 
-  /// The state that the step's vertices draw from: their own replica's where they are of a graph of
-  /// createReplicatedGraph.
+  /// Adds the state that the step's vertices draw random numbers from: that of their own replica in
+  /// a graph of createReplicatedGraph.
   void addSeeds(Step& step) const {
     if (library_->enter() == nullptr || !drawsNumbers(unit_)) return;
     const Parts parts = partsOfOperands();
     const auto hidden = graph_.hidden.find(seeds::hiddenName(parts.count, parts.first_tile));
     if (hidden == graph_.hidden.end()) return;
-    // A virtual graph of a replicated one has states of its own tiles alone.
+    // A virtual graph of a replicated one has only the states of its own tiles.
     const std::size_t words = std::size_t{parts.tiles} * kIpujaxWorkers * seeds::kWords;
     if (hidden->second->numElements() < words) return;
     step.attributes.set(kSeeds, static_cast<std::int64_t>(step.operands.size()));
@@ -199,7 +198,7 @@ class Lowering {
     }
   }
 
-  /// The connection with numbers that were given to the field in the field's type.
+  /// The connection, with numbers that were connected to the field converted to its type.
   Connection ofType(ElementType wanted, const VertexRecord& vertex, const IpujaxField& field,
                     Connection connection) {
     for (ViewPtr& view : connection.views) {
@@ -214,7 +213,7 @@ class Lowering {
     return connection;
   }
 
-  /// Of one of the tensors: they share one where they are rows of a tensor.
+  /// Adds the metadata of tensor `i`. Tensors that are rows of one tensor share its metadata.
   void addMetadata(const VertexRecord& vertex, const Connection& connection, std::size_t i) {
     const auto& all = connection.metadata;
     const ViewPtr& metadata = all[std::min(i, all.size() - 1)];
@@ -229,7 +228,7 @@ class Lowering {
     addEdge(vertex, byte, *metadata);
   }
 
-  /// The tensors of an edge: rows where a list is connected to one tensor.
+  /// The tensors of an edge; if a list is connected to one tensor, its rows.
   std::vector<ViewPtr> tensorsOf(const VertexRecord& vertex, const IpujaxField& field,
                                  const Connection& connection) const {
     const bool list = field.kind == kIpujaxListOfVectors || field.kind == kIpujaxListOfScalars;
@@ -313,7 +312,7 @@ class Lowering {
     integers_.insert(integers_.end(), {operand.index, begin});
   }
 
-  /// Counts what crosses the exchange, or links, because it is not on the vertex's tile.
+  /// Counts elements that cross the exchange or links because they are not on the vertex's tile.
   void countMoved(std::uint32_t variable, std::int64_t begin, std::size_t length,
                   const IpujaxField& field, unsigned tile) {
     const auto from = static_cast<std::uint64_t>(begin);
@@ -340,7 +339,7 @@ class Lowering {
     for (const std::uint32_t id : order_) {
       const Variable& variable = graph_.variables[id];
       const Operand& operand = operand_of_.at(id);
-      // A vertex need not write all of an output, so what is written is kept before as well.
+      // A vertex need not write all of an output, so its old value is read as well.
       const Access access = operand.written ? Access::kReadWrite : Access::kRead;
       result.push_back({share(wholeVariable(id, variable.type, {variable.elements})), access});
     }

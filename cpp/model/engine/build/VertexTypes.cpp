@@ -19,7 +19,7 @@ using expr::ExprProgram;
 using expr::Instruction;
 using expr::Op;
 
-/// As C++ spells the type in the name of a template's vertex.
+/// The type as C++ spells it, for names of vertex templates.
 const char* spelled(ElementType type) {
   switch (type) {
     case ElementType::kBool:
@@ -50,7 +50,7 @@ const char* spelled(ElementType type) {
   return "";
 }
 
-/// The enumerator of popops::expr that an operation has; empty where it has none.
+/// The enumerator of popops::expr for an operation; empty if it has none.
 const char* enumeratorOf(Op op) {
   switch (op) {
 #define UNARY(Name, name, traits, api, ...) api
@@ -65,7 +65,7 @@ const char* enumeratorOf(Op op) {
   }
 }
 
-/// Names a program: equal ones have one vertex.
+/// Name of the vertex of a program; equal programs have the same vertex.
 std::string generatedName(const Attributes::Integers& program) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const std::int64_t word : program)
@@ -129,7 +129,7 @@ bool isGeneratedAlone(const ExprProgram& program, const Instruction& work, const
   return true;
 }
 
-/// A library's vertex does one operation; more of them are generated as one codelet.
+/// A vertex of a library does one operation; for several, one codelet is generated.
 std::string elementwiseName(const StepDesc& step) {
   const auto& integers = step.attributes.integers("expr");
   const auto program = ExprProgram::fromIntegers(integers);
@@ -165,8 +165,8 @@ std::vector<std::uint32_t> written(const StepDesc& step) {
   return operands;
 }
 
-/// Where partials are combined, first where the elements lie and then where the results do; or only
-/// there, after one exchange.
+/// Vertices that combine partials, first where the elements are and then where the results are; or
+/// only there, after one exchange.
 std::vector<VertexType> reductionTypes(const StepDesc& step, double syncs) {
   const std::string in = spelled(step.operands[0].type);
   const std::string out = spelled(step.operands[1].type);

@@ -6,7 +6,7 @@
 
 namespace ipujax::engine::build {
 
-/// The attribute of an elementwise step whose vertex is generated though it does one operation.
+/// Attribute of an elementwise step whose vertex is generated though it does only one operation.
 constexpr const char* kGenerated = "generated";
 
 /// The vertices of one type in a step: one on each tile that has some of the operands.
@@ -15,9 +15,9 @@ struct VertexType {
   std::vector<std::uint32_t> operands;
 };
 
-/// The vertices of a step that a function of a library made, by the names that PopLibs gives them
-/// where the model has the same, else by the kernel's. None where tiles do not compute. `syncs` are
-/// those of its compute sets and exchanges.
+/// The vertices of a library function's step. They have PopLibs' names if the model has the same
+/// vertices, else the kernel's. None if tiles do not compute. `syncs` are those of the step's
+/// compute sets and exchanges.
 std::vector<VertexType> vertexTypes(const StepDesc& step, double syncs);
 
 }  // namespace ipujax::engine::build

@@ -3,8 +3,8 @@
 
 namespace ipujax::engine::build {
 
-/// Throws graph_program_compilation_error where a step writes to a constant, or to one element more
-/// than once, as to what broadcast() repeats.
+/// Throws graph_program_compilation_error if a step writes to a constant, or more than once to an
+/// element, such as one repeated by broadcast().
 void needWritable(const GraphImpl& graph, const ProgramNode& node);
 
 }  // namespace ipujax::engine::build

@@ -22,7 +22,7 @@ struct Token {
 
 bool isLetter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-/// The tokens of what is no system header (flag 3 of a line marker), without literals' contents.
+/// The tokens outside system headers (flag 3 of a line marker), without the contents of literals.
 class Tokenizer {
  public:
   explicit Tokenizer(const std::string& text) : text_(text) {
@@ -87,14 +87,14 @@ class Tokenizer {
   std::vector<Token> tokens_;
 };
 
-/// Finds the blocks and what each is to count. Lives for one text.
+/// Finds the blocks and the number that each counts. Lives for one text.
 class Blocks {
  public:
   explicit Blocks(const std::string& text) : t_(Tokenizer(text).take()) {
     walk(0, t_.size(), nullptr);
   }
 
-  /// What goes before a position of the text.
+  /// The insertions before each position of the text.
   std::multimap<std::size_t, std::string> insertions() const { return insertions_; }
 
  private:
@@ -103,7 +103,7 @@ class Blocks {
     return i < t_.size() ? t_[i].text : none;
   }
 
-  /// Behind the bracket that closes the one at i.
+  /// The position after the bracket that closes the one at i.
   std::size_t behind(std::size_t i) const {
     const std::string open = tok(i);
     const std::string close = open == "{" ? "}" : open == "(" ? ")" : "]";
@@ -115,7 +115,7 @@ class Blocks {
     return t_.size();
   }
 
-  /// Behind a statement that begins at i.
+  /// The position after the statement that begins at i.
   std::size_t behindStatement(std::size_t i) const {
     if (tok(i) == "{") return behind(i);
     if (tok(i) == "if") {
@@ -131,7 +131,7 @@ class Blocks {
     return i + 1;
   }
 
-  /// Whether the brace at i begins statements that run where control comes to it.
+  /// Whether the brace at i begins statements that run when control reaches it.
   bool isBlock(std::size_t i) const {
     static const std::set<std::string> kBefore = {")",        "else",  "do",       "try",
                                                   "override", "const", "noexcept", "mutable"};
@@ -142,7 +142,7 @@ class Blocks {
     return next < t_.size() && t_[next].at == t_[i].at + t_[i].text.size();
   }
 
-  /// Whether & or * is part of a type, or gives an address: no operation of its own.
+  /// Whether & or * is part of a type or takes an address, and so is not an operation.
   bool isOfType(std::size_t i) const {
     static const std::set<std::string> kTypes = {
         "auto", "const",  "char",   "bool",  "int",   "unsigned", "float", "double", "half",
@@ -154,7 +154,7 @@ class Blocks {
     return tok(i) == "&" && i > 0 && kBeforeAddress.count(tok(i - 1)) != 0;
   }
 
-  /// What an operation takes; functions of the IPU's headers count for themselves.
+  /// Slots that the operation at i takes; functions of the IPU's headers count their own.
   double slotsAt(std::size_t i) const {
     if (tok(i) == "load_postinc" || tok(i) == "store_postinc" || isOfType(i)) return 0;
     if (i > 2 && tok(i - 1) == ":" && tok(i - 2) == ":" && tok(i - 3) == "ipu") return 0;
@@ -163,7 +163,7 @@ class Blocks {
     return again ? 0 : operationCycles(tok(i));  // ++ is one, and -> none
   }
 
-  /// A statement that hangs on a condition or a loop at the end of its parentheses: its block.
+  /// Counts the body of a condition or loop, a block or a statement that begins at i.
   std::size_t body(std::size_t i, double more) {
     if (tok(i) == "{") return block(i, more);
     if (tok(i) == ";" && more == 0) return i + 1;
@@ -198,13 +198,13 @@ class Blocks {
     return slots;
   }
 
-  /// Adds the operations of tokens to `slots`, but for those of blocks among them.
+  /// Adds the operations of tokens to `slots`, except those of blocks among them.
   void walk(std::size_t i, std::size_t end, double* slots) {
     while (i < end) {
       const bool inside = slots != nullptr;
       if (inside && (tok(i) == "for" || tok(i) == "while") && tok(i + 1) == "(") {
         const std::size_t parentheses = behind(i + 1);
-        // A `for` costs one for each turn, as does another condition besides its own operations.
+        // A `for` costs one per iteration, a `while` one plus the operations of its condition.
         const double more = tok(i) == "for" ? 1 : 1 + slotsBetween(i + 1, parentheses);
         i = body(parentheses, more);
       } else if (inside && tok(i) == "if" && (tok(i + 1) == "(" || tok(i + 1) == "constexpr")) {
@@ -220,7 +220,7 @@ class Blocks {
       } else if (inside && tok(i) == "switch" && tok(i + 1) == "(") {
         const std::size_t open = behind(i + 1);
         walk(i + 1, open, slots);
-        // Its labels may be anywhere: all cases count where the switch does.
+        // Its labels may be anywhere, so all cases count with the switch.
         const std::size_t close = behind(open);
         walk(open + 1, close, slots);
         i = close;

@@ -5,9 +5,9 @@
 namespace ipujax::engine {
 namespace {
 
-constexpr std::size_t kLongest = 256;  ///< of what is assigned to
+constexpr std::size_t kLongest = 256;  ///< of the target of an assignment
 
-/// Blanks for comments and texts in quotes; each character stays where it is.
+/// Replaces comments and quoted texts by blanks; all other characters keep their places.
 std::string codeOnly(const std::string& text) {
   static const std::regex not_code(
       R"re(//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')re",
@@ -20,8 +20,8 @@ std::string codeOnly(const std::string& text) {
   return code;
 }
 
-/// What the '=' at this place assigns to, if it is an expression at the begin of a statement:
-/// names, members and subscripts. Empty for a declaration.
+/// The target of the '=' at this place, if it is an expression at the start of a statement: names,
+/// members and subscripts. Empty for a declaration.
 std::string assignedAt(const std::string& code, std::size_t equals) {
   static const std::regex assigned(
       R"((?:[;{})]|[^:]:(?!:)|\belse)\s*((?:\*\s*)*[A-Za-z_]\w*)"

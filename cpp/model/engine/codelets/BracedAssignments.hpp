@@ -3,14 +3,14 @@
 
 namespace ipujax::engine {
 
-/// C++ in which lists in braces that are assigned have the type of what they are assigned to, since
-/// GCC gives them none where that is a vector of the compiler. Lines stay where they are.
+/// C++ in which assigned lists in braces have the type of their target, since GCC gives them none
+/// if that is a vector of the compiler. Line numbers do not change.
 ///
 ///     x = {a, b};
 ///     x = std::decay_t<decltype(x)>{a, b};
 std::string withTypedBraces(const std::string& text);
 
-/// Whether this is why a compiler refused a source.
+/// Whether a compiler refused a source for this reason.
 bool wantsTypedBraces(const std::string& message);
 
 }  // namespace ipujax::engine

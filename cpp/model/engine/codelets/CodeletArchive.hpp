@@ -13,7 +13,7 @@ struct ArchivedSource {
 
 /// A library for hosts like the one that popc ran on.
 struct ArchivedLibrary {
-  std::string key;  ///< libraryKey of what it was compiled from
+  std::string key;  ///< libraryKey of the unit it was compiled from
   std::string code;
 };
 
@@ -26,7 +26,7 @@ struct CodeletArchive {
 
 std::string writeArchive(const CodeletArchive& archive);
 
-/// Throws file_load_error for what `writeArchive` did not write. `path` is named in errors.
+/// Throws file_load_error for content that `writeArchive` did not write. `path` is named in errors.
 CodeletArchive readArchive(const std::string& content, const std::string& path);
 
 }  // namespace ipujax::engine

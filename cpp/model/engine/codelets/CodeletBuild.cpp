@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 const char* const kAddCodelets = "Graph::addCodelets";
 
-/// Before each further source of one unit, each of which is compiled by itself. The line ends with
+/// Precedes each further source of a unit; each source is compiled by itself. The line ends with
 /// the source's flags.
 const std::string kNextSource = "\n#error ipujax: the next source of this unit has flags: ";
 
@@ -29,7 +29,7 @@ struct Source {
   std::string flags;
 };
 
-/// The first has the unit's flags.
+/// The sources of a unit; the first has the unit's flags.
 std::vector<Source> sourcesOf(const std::string& unit, const std::string& flags) {
   std::vector<Source> sources{{"", flags}};
   std::size_t begin = 0;
@@ -50,7 +50,7 @@ std::string further(const Source& source) {
   return kNextSource + flags + "\n" + source.text;
 }
 
-/// Integer divisions by zero, of which other processors tell nothing: see ends.h.
+/// Finds integer divisions by zero, which other processors do not report: see ends.h.
 #ifdef __x86_64__
 const std::string kChecksDivisions;
 #else
@@ -66,7 +66,7 @@ void compile(const std::string& source, const std::string& object, const std::st
               kChecksDivisions + flags);
 }
 
-/// Whether GCC or Clang complain of a write to something constant, and not of a mere cast.
+/// Whether GCC or Clang complain about a write to something constant, and not about a mere cast.
 bool tellsOfWrite(const std::string& message) {
   for (const char* words : {"read-only", "cannot assign to", "drops 'const' qualifier on write"})
     if (message.find(words) != std::string::npos) return true;
@@ -80,7 +80,7 @@ std::size_t numErrors(const graph_program_compilation_error& error) {
   return count;
 }
 
-/// Elements of inputs are constant, unless a source compiles only with others and writes none.
+/// Elements of inputs are constant, unless a source compiles only if they are not, yet writes none.
 /// `compiles` takes the flag that says which.
 void compileInputs(const std::function<void(const char* inputs)>& compiles) {
   try {
@@ -90,13 +90,13 @@ void compileInputs(const std::function<void(const char* inputs)>& compiles) {
     try {
       compiles("-UIPUJAX_CONST_INPUTS");
     } catch (const graph_program_compilation_error& other) {
-      throw fewerErrors(error, other);  // it is of something else
+      throw fewerErrors(error, other);  // the error has another cause
     }
     if (tellsOfWrite(message)) throw;
   }
 }
 
-/// Compiles in one way or, where that fails with what another may mend, in that.
+/// Compiles in the first way or, if that fails with an error that the second may mend, in that.
 template <class First, class Second, class May>
 void compileEither(const First& first, const Second& second, const May& may_mend) {
   try {
@@ -111,8 +111,8 @@ void compileEither(const First& first, const Second& second, const May& may_mend
   }
 }
 
-/// As it is; or with calls in the place of assembly that starts workers, and what else of the IPU
-/// headers have that are found by -I.
+/// Compiles as it is; or with calls in place of assembly that starts workers, and with the IPU's
+/// builtins that headers found by -I may use.
 void compileAsItIs(const std::string& source, const std::string& object, const std::string& flags) {
   const auto compile_calls = [&] {
     writeFile(source, withWorkersHeader(readFile(source)));
@@ -139,7 +139,7 @@ void compileOne(const std::string& source, const std::string& object, const std:
   compileEither([&] { compileAsItIs(source, object, flags); }, compile_braces, wantsTypedBraces);
 }
 
-/// With the calls of BlockCounts.hpp, and those of assembly that starts workers where there is any.
+/// Compiles with the calls of BlockCounts.hpp, and those in place of assembly that starts workers.
 void compileBlocks(const std::string& source, const std::string& object, const std::string& flags,
                    bool starts_workers) {
   const std::string preprocessed = source + ".ii";
@@ -150,7 +150,7 @@ void compileBlocks(const std::string& source, const std::string& object, const s
   compile(preprocessed, object, flags, "-fpreprocessed");
 }
 
-/// The same, or without counts where they are in the way: intrinsics count themselves.
+/// The same, or without counts if they do not compile: intrinsics count themselves.
 void compileCounted(const std::string& source, const std::string& object,
                     const std::string& flags) {
   try {
@@ -168,8 +168,8 @@ void compileCounted(const std::string& source, const std::string& object,
   }
 }
 
-/// As for a host; or, where that does not compile, as for an IPU: its branches may have what the
-/// rest of the source needs.
+/// Compiles as for a host; or, if that fails, as for an IPU: the rest of the source may need code
+/// in branches for an IPU.
 void compileFor(const std::string& text, const std::string& source, const std::string& object,
                 const std::string& flags) {
   const auto compile_with = [&](const std::string& all) {
@@ -203,7 +203,7 @@ bool countsCycles(const std::string& source) { return source.starts_with(kCounts
 
 namespace {
 
-/// Each source with a line behind the one that says that it counts.
+/// Adds a line to each source, after the one that says that it counts.
 std::string withLine(const std::string& unit, const std::string& line, bool counts) {
   std::string made;
   for (const auto& [text, flags] : sourcesOf(unit, "")) {
@@ -249,7 +249,7 @@ constexpr const char* kWrapped[] = {
 
 void buildCodelets(const std::string& unit, const std::string& flags, const TemporaryFolder& folder,
                    const fs::path& result) {
-  // Nothing of one library is seen by another: -shared libraries with codelets of one name are
+  // Libraries do not see each other's symbols: -shared libraries with codelets of the same name are
   // loaded together.
   std::vector<std::string> link = {
       "-shared", "-Wl,-z,defs",  "-Wl,--gc-sections", "-Wl,--allow-multiple-definition",

@@ -21,7 +21,7 @@ struct Frame {
   const char* why = nullptr;
 };
 
-/// The innermost of this thread. In static memory of the thread, as a signal handler reads it.
+/// This thread's innermost frame. In static thread-local memory, since a signal handler reads it.
 __attribute__((tls_model("initial-exec"))) thread_local Frame* innermost = nullptr;
 
 struct StackRange {
@@ -29,8 +29,8 @@ struct StackRange {
 };
 __attribute__((tls_model("initial-exec"))) thread_local StackRange stack;
 
-/// A thread that has no stack left handles the signal on another, which it has once it has run a
-/// codelet, unless someone gave it one.
+/// The stack on which a thread without stack left handles signals. A thread gets it when it first
+/// runs a codelet, unless it already has one.
 class SignalStack {
  public:
   SignalStack() {
@@ -74,7 +74,7 @@ class SignalStack {
   void* memory_ = MAP_FAILED;
 };
 
-/// Whether an address that is not there is one that the stack would have grown to.
+/// Whether an unmapped address is one that the stack would have grown to.
 bool isOfStack(const void* address) {
   constexpr std::uintptr_t kGuard = 1 << 16;  // the codelet's frames are probed page by page
   const auto at = reinterpret_cast<std::uintptr_t>(address);
@@ -101,14 +101,14 @@ const char* whyOf(const Caught& which, const siginfo_t* info) {
   return which.why;
 }
 
-/// As if this handler were not there: an instruction that faults does so again, and the process
-/// ends as it would have.
+/// Acts as if this handler did not exist: a faulting instruction faults again, and the process ends
+/// as it would have.
 void passOn(const Caught& which, int signal, siginfo_t* info, void* context) {
   if ((which.before.sa_flags & SA_SIGINFO) != 0)
     return which.before.sa_sigaction(signal, info, context);
   if (which.before.sa_handler != SIG_DFL && which.before.sa_handler != SIG_IGN)
     return which.before.sa_handler(signal);
-  const bool sent = info->si_code <= 0;  // no instruction comes again
+  const bool sent = info->si_code <= 0;  // no instruction faults again
   if (sent && which.before.sa_handler == SIG_IGN) return;
   std::signal(signal, SIG_DFL);
   if (sent) raise(signal);
@@ -124,7 +124,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   }
 }
 
-/// Once for a process: who installs another handler later wants it to come first.
+/// Once per process: a handler that is installed later should come first.
 void watchSignals() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -104,7 +104,7 @@ class Parser {
     return i < t_.size() ? t_[i] : none;
   }
 
-  /// The index behind the bracket that closes the one at i.
+  /// The index after the bracket that closes the one at i.
   std::size_t behind(std::size_t i) const {
     const std::string open = tok(i);
     const std::string close = open == "{" ? "}" : open == "(" ? ")" : open == "[" ? "]" : ">";
@@ -120,7 +120,7 @@ class Parser {
     return t_.size();
   }
 
-  /// Behind the end of a declaration: its ';', or its body and a ';' that follows.
+  /// The index after a declaration: after its ';', or its body and a ';' that follows.
   std::size_t behindDeclaration(std::size_t i) const {
     for (; i < t_.size(); ++i) {
       if (tok(i) == ";") return i + 1;
@@ -154,7 +154,7 @@ class Parser {
     }
   }
 
-  /// `transparent`: its members are those of the namespace around it.
+  /// `transparent`: its members belong to the enclosing namespace.
   void nameSpace(const std::string& prefix, bool transparent) {
     std::string name;
     std::size_t i = i_ + 1;
@@ -240,7 +240,7 @@ class Parser {
       members(i + 1, end - 1, found.fields);
       assignments(i + 1, end - 1, found.assigned);
       const auto at = [&](std::size_t n) { return t_.begin() + static_cast<std::ptrdiff_t>(n); };
-      const std::size_t last = std::max(i + 1, end - 1);  // of a class that does not end: nothing
+      const std::size_t last = std::max(i + 1, end - 1);  // nothing if the class does not end
       found.loop_cycles = std::max(found.loop_cycles, loopCycles(Tokens(at(i + 1), at(last))));
       const std::string own = name.substr(0, name.find('<'));
       for (std::size_t m = i + 1; m + 4 <= end; ++m)
@@ -252,8 +252,8 @@ class Parser {
     i_ = tok(end) == ";" ? end + 1 : end;
   }
 
-  /// A template's fields are those of all its declarations: which of them one type has, the
-  /// compiler knows.
+  /// A template's fields are those of all its declarations; the compiler knows which of them one
+  /// type has.
   void add(CodeletClass found) {
     const auto [it, added] = source_.classes.try_emplace(found.name, found);
     if (added || !found.is_template) {
@@ -268,7 +268,7 @@ class Parser {
     it->second.declares_constructor |= found.declares_constructor;
   }
 
-  /// "x = ", "x += ", "++x": not what declares x with a value.
+  /// "x = ", "x += ", "++x", but not a declaration of x with a value.
   bool isAssigned(std::size_t i) const {
     const auto twice = [&](std::size_t at) {
       return (tok(at) == "+" || tok(at) == "-") && tok(at) == tok(at + 1);
@@ -307,8 +307,8 @@ class Parser {
     }
   }
 
-  /// Behind a member that is no field: its ';' or body. Braces behind a name in a constructor's
-  /// list of initialisers are not the body.
+  /// The index after a member that is not a field: after its ';' or body. Braces after a name in a
+  /// constructor's list of initialisers are not the body.
   std::size_t behindMember(std::size_t i) const {
     const bool aliases = tok(i) == "using" || tok(i) == "typedef";
     bool initialisers = false;
@@ -325,7 +325,7 @@ class Parser {
     return i;
   }
 
-  /// One statement: the names it declares, unless it is a function.
+  /// Reads one statement: adds the names it declares, unless it is a function.
   std::size_t member(std::size_t i, std::vector<std::string>& fields) const {
     std::vector<std::string> names;
     std::string last;
@@ -382,7 +382,7 @@ std::string normaliseTypeName(const std::string& name) {
                   tokens[i - 1] == "long" || tokens[i - 1] == "longlong");
     if (tokens[i] == "int" && follows_int_prefix) continue;
     if (tokens[i] == "::" && kept.empty()) continue;
-    // poplar::Type's name of 64-bit integers, which templateVertex writes, is no type of C++.
+    // poplar::Type's name of 64-bit integers, which templateVertex writes, is not a C++ type.
     if (tokens[i] == "longlong") kept.push_back("long");
     kept.push_back(tokens[i] == "longlong" ? "long" : tokens[i]);
   }

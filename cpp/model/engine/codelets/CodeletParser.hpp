@@ -9,7 +9,7 @@ namespace ipujax::engine {
 struct CodeletClass {
   std::string name;  ///< "ns::Foo"
   bool is_template = false;
-  bool declares_constructor = false;  ///< without arguments, and does not define it there
+  bool declares_constructor = false;  ///< one without arguments, not defined there
   std::vector<std::string> fields;    ///< in order, those of codelet bases first
   std::vector<std::string> assigned;  ///< names that the class's own text writes to
   double loop_cycles = 0;             ///< for one element, see LoopCost.hpp
@@ -21,10 +21,10 @@ struct CodeletSource {
 };
 
 /// Finds the codelets of preprocessed C++ text: class declarations and explicit instantiations.
-/// Only as much of the language is understood as that takes.
+/// It understands only as much of the language as that takes.
 CodeletSource parseCodelets(const std::string& preprocessed);
 
-/// "Foo<float,true>" from any spelling: no blanks but between words, "unsigned int" as "unsigned".
+/// "Foo<float,true>" from any spelling: blanks only between words, "unsigned int" as "unsigned".
 std::string normaliseTypeName(const std::string& name);
 
 }  // namespace ipujax::engine

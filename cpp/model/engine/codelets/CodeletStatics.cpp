@@ -19,7 +19,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// Tags of the dynamic section that loaders do not know, in the range for those of systems.
+/// Tags of the dynamic section that loaders do not know, in the range for operating systems.
 constexpr ElfW(Sxword) kArray = 0x69706a01, kArrayBytes = 0x69706a02, kNothing = 0x69706a03;
 
 ElfW(Sxword) hidden(ElfW(Sxword) tag) {
@@ -76,11 +76,11 @@ void runConstructors(void* handle) {
 
 namespace {
 
-/// The variable's guard, of which compilers read the first byte: 1 once it is constructed. The
-/// second is 1 while a thread constructs it.
+/// Compilers read the first byte of a variable's guard: 1 once it is constructed. The second byte
+/// is 1 while a thread constructs it.
 unsigned char* constructs(void* guard) { return static_cast<unsigned char*>(guard) + 1; }
 
-/// Those that this thread constructs, one within the other: a jump out of a codelet may end any.
+/// The variables that this thread constructs, nested: a jump out of a codelet may end any of them.
 struct Constructed {
   std::array<void*, 64> guards;
   std::size_t count;

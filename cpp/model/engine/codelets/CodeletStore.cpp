@@ -21,18 +21,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "IPUJAX_TRUST_NATIVE_CODE";
 constexpr const char* kPartial = ".partial-";
-constexpr std::chrono::hours kAbandonedAfter(1);  // no file takes as long to write
+constexpr std::chrono::hours kAbandonedAfter(1);  // no file takes that long to write
 
-/// The user's own, no symbolic link, and no one else may write to it.
+/// Whether it is the user's own, not a symbolic link, and no one else may write to it.
 bool isOwn(const fs::path& path, mode_t kind) {
   struct stat info {};
   return lstat(path.c_str(), &info) == 0 && (info.st_mode & S_IFMT) == kind &&
          info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Whether someone else could put another file or folder in the place of this one, as sshd asks of
-/// keys: one above it is another user's (but not root's), or may be written to by others and has no
-/// sticky bit.
+/// Whether someone else could replace this file or folder, as sshd checks for keys: a folder above
+/// it belongs to another user (except root), or others may write to it and it has no sticky bit.
 bool canBeReplaced(const fs::path& path) {
   for (fs::path above = path;;) {
     above = above.parent_path();
@@ -45,7 +44,7 @@ bool canBeReplaced(const fs::path& path) {
   }
 }
 
-/// The same of the way that links on it lead, too.
+/// Whether no one else can replace it, by this path or by the path with its links resolved.
 bool isSafe(const fs::path& path) {
   std::error_code none;
   const fs::path whole = fs::canonical(path, none);
@@ -61,15 +60,15 @@ std::string digestOf(std::string_view bytes) {
   return digits;
 }
 
-/// The text lies beside the library and is compared: a name need not be safe against collisions.
+/// The text is kept beside the library and compared, so names need not be free of collisions.
 std::string nameOf(const std::string& text) { return "codelets-" + digestOf(text); }
 
 constexpr std::string_view kSeal = "\nipujax library ";
 
-/// The library and, behind what the loader reads of it, its digest.
+/// The library followed by its digest, which the loader does not read.
 std::string sealed(const std::string& code) { return code + std::string(kSeal) + digestOf(code); }
 
-/// Whether a library is as it was written: one that a disk cut off or changed may crash its loader.
+/// Whether a library is as it was written: one that was truncated or changed may crash its loader.
 bool isWhole(std::string_view file) {
   const std::size_t end = kSeal.size() + 16;
   if (file.size() < end) return false;
@@ -77,7 +76,7 @@ bool isWhole(std::string_view file) {
   return file.substr(code.size()) == std::string(kSeal) + digestOf(code);
 }
 
-/// Another process sees the whole file or none, and one that ends early leaves none by this name.
+/// Writes a file such that other processes see all or nothing of it, even if this one ends early.
 template <class F>
 void put(const fs::path& path, const F& write) {
   static std::atomic<unsigned> count{0};
@@ -94,7 +93,7 @@ void put(const fs::path& path, const F& write) {
   }
 }
 
-/// What processes left that were killed while they wrote.
+/// Removes the files of processes that were killed while they wrote.
 void removeAbandoned(const fs::path& folder) {
   std::error_code ignored;
   const auto now = fs::file_time_type::clock::now();

@@ -26,8 +26,8 @@ std::string localInclude(const std::string& line) {
   return close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
 }
 
-/// Puts files included by "name", found beside the including one, into the text: at each place,
-/// since the preprocessor may skip one of them, in a guard where the file has #pragma once.
+/// Inlines files included by "name" that lie beside the including one. It does so at each place,
+/// since the preprocessor may skip one of them, within a guard if the file has #pragma once.
 class Inliner {
  public:
   std::string file(const std::string& text, const std::string& name, const fs::path& folder) {
@@ -76,7 +76,7 @@ class Inliner {
     return std::regex_replace(std::regex_replace(line, kUnsigned, "$1unsigned"), kSigned, "$1int");
   }
 
-  /// Without the attribute for the code of supervisors and workers, which other compilers refuse.
+  /// Replaces the attribute for the code of supervisors and workers, which other compilers refuse.
   static std::string forHost(std::string line) {
     for (const char* context : {"target(\"supervisor\")", "target(\"worker\")"}) {
       for (std::size_t at; (at = line.find(context)) != std::string::npos;)
@@ -89,7 +89,7 @@ class Inliner {
   std::map<std::string, std::size_t> ids_;
 };
 
-/// Whether a text has vectors of its own by the names of the IPU's, for hosts.
+/// Whether a text defines its own vectors for hosts, with the names of the IPU's.
 bool ownsVectors(const std::string& text) {
   static const std::regex kDefinition(
       R"(using\s+float2\s*=|(struct|class)\s+float2\b|typedef.*\bfloat2\s*;)");
@@ -113,7 +113,7 @@ bool ownsRptsize(const std::string& text) {
   return false;
 }
 
-/// Ends the macros of <cmath>, such as M_PI, that a text has constants for.
+/// Undefines macros of <cmath>, such as M_PI, that a text has constants for.
 std::string endedMacros(const std::string& text) {
   static const std::regex kConstant(R"(\bconst(?:expr)?\s[\w\s]*\b(M_[A-Z0-9_]+)\s*[={])");
   std::istringstream in(text);
@@ -127,7 +127,7 @@ std::string endedMacros(const std::string& text) {
   return result;
 }
 
-/// Clang's vectors by a macro, since GCC ignores their attribute: float would take their place.
+/// Declares Clang's vectors by a macro, since GCC ignores their attribute and would use float.
 ///
 ///     typedef float float2 __attribute__((ext_vector_type(2)));
 ///     typedef IPUJAX_EXT_VECTOR(float, 2) float2;
@@ -144,8 +144,8 @@ std::string withExtVectors(const std::string& text) {
   return std::regex_replace(named, kBehindType, "IPUJAX_EXT_VECTOR($1, $2)");
 }
 
-/// What the prelude is told of a text: macros in its first lines. The first of these is read by
-/// CodeletBuild.cpp, too.
+/// Macros that tell the prelude about a text, for its first lines. CodeletBuild.cpp reads the first
+/// of these, too.
 std::string switches(const std::string& text) {
   const bool own = ownsVectors(text);
   std::string result;

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 const char* const kAddCodelets = "Graph::addCodelets";
 
-/// The lines of preprocessed text that come from no system header (flag 3 of a line marker).
+/// The lines of preprocessed text that are not from system headers (flag 3 of a line marker).
 std::string withoutSystemHeaders(const std::string& text) {
   std::istringstream in(text);
   std::string kept;
@@ -44,8 +44,8 @@ std::string withoutSystemHeaders(const std::string& text) {
 
 namespace {
 
-/// What the preprocessor makes of a file. One that refuses hosts with an #error is taken as the
-/// IPU's compiler sees it: its flags then say so.
+/// Preprocesses a file. One that refuses hosts with an #error is preprocessed as for the IPU, and
+/// its flags then say so.
 std::string preprocessed(CodeletFile& file) {
   const TemporaryFolder folder;
   const std::string source = (folder / "codelets.cpp").string();
@@ -72,7 +72,7 @@ std::string preprocessed(CodeletFile& file) {
 }  // namespace
 
 CodeletFile inspectCodelets(std::string text, const std::string& flags) {
-  // As compiled libraries are, each text is inspected once in a process.
+  // Each text is inspected once in a process, as libraries are compiled once.
   static std::mutex mutex;
   static auto& known = *new std::map<std::string, CodeletFile>();  // NOLINT: kept to the end
   const std::string key = libraryKey(text, flags);
@@ -132,7 +132,7 @@ std::set<std::string> membersOf(const CodeletFile& file, const std::vector<std::
   return members;
 }
 
-/// The alias of a type, declared in its class's namespace, where its arguments may have names.
+/// The alias of a type, declared in its class's namespace, in which its arguments may be named.
 std::string aliasOf(const std::string& type, const std::string& alias) {
   const std::string base = type.substr(0, type.find('<'));
   const std::size_t end = base.rfind("::");
@@ -167,7 +167,7 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
 
 namespace {
 
-/// The memory of a library that may be written.
+/// The writable memory of a library.
 std::vector<IpujaxRange> variablesOf(void* handle) {
   struct Search {
     const link_map* library = nullptr;
@@ -201,7 +201,7 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   }
   using Entry = const IpujaxCodelet* (*)(unsigned*);
   const auto entry = reinterpret_cast<Entry>(dlsym(handle_, "ipujax_codelets"));
-  // Those below are in libraries with registers, or that count, alone.
+  // Only libraries with registers, or that count, have the ones below.
   const auto enter = reinterpret_cast<IpujaxEnter (*)()>(dlsym(handle_, "ipujax_enter"));
   const auto counter =
       reinterpret_cast<const IpujaxCounter* (*)()>(dlsym(handle_, "ipujax_counter"));
@@ -225,7 +225,7 @@ CodeletLibrary::CodeletLibrary(const std::string& file)
   if (turns_) variables_ = variablesOf(handle_);
 }
 
-/// The library stays where it fails: something may point into it.
+/// The library stays loaded if it fails: something may point into it.
 void CodeletLibrary::construct() const {
   const auto fail = [&](const std::string& does) {
     throw application_runtime_error(
@@ -268,8 +268,8 @@ const IpujaxCodelet& CodeletLibrary::codelet(const std::string& type) const {
 
 namespace {
 
-/// What this process compiled, or loaded from the user's folder; never let go, since programs that
-/// were made of it may be loaded again.
+/// The libraries that this process compiled, or loaded from the user's folder; never released,
+/// since programs that use them may be loaded again.
 struct Libraries {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const CodeletLibrary>> by_text;
@@ -279,7 +279,7 @@ Libraries& libraries() {
   return all;
 }
 
-/// Of processors, as far as compiled codelets depend on it.
+/// The kind of processor, as far as compiled codelets depend on it.
 std::string machineName() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("f16c") ? "x86_64 f16c" : "x86_64";

@@ -8,8 +8,8 @@
 
 namespace ipujax::engine {
 
-/// A file of user codelets as it travels: with its local includes in the text, so that it needs no
-/// other file but the compiler's own.
+/// A self-contained file of user codelets: with its local includes in the text, so that it needs no
+/// other files than the compiler's own.
 struct CodeletFile {
   std::string text;
   std::string flags;
@@ -17,8 +17,8 @@ struct CodeletFile {
 };
 
 /// Reads, preprocesses and inspects codelets with the host's C++ compiler ($CXX, or c++). Throws
-/// file_load_error where a file cannot be read and graph_program_compilation_error, with the
-/// compiler's output, where it is no C++.
+/// file_load_error if a file cannot be read and graph_program_compilation_error, with the
+/// compiler's output, if it is not valid C++.
 CodeletFile readCodelets(const std::string& path, const std::string& flags);
 CodeletFile codeletsFromText(const std::string& text, const std::string& flags,
                              const std::string& path = "codelets.cpp");
@@ -36,9 +36,9 @@ std::string codeletUnit(const CodeletFile& file, const std::vector<std::string>&
 /// its own flags.
 std::string withSources(const std::string& unit, const std::vector<const CodeletFile*>& others);
 
-/// All that a compiled unit depends on but the compiler: source, flags, versions, the processor.
+/// All that a compiled unit depends on except the compiler: source, flags, versions, processor.
 std::string libraryKey(const std::string& unit, const std::string& flags);
-/// Whether this process's libraryKey could give it: of the same version, for this processor.
+/// Whether libraryKey could give this key in this process: for the same version and processor.
 bool isLibraryKey(const std::string& key);
 /// The library compiled from a unit. Throws as CodeletLibrary::compile.
 std::string nativeCode(const std::string& unit, const std::string& flags);
@@ -62,27 +62,27 @@ class CodeletLibrary {
   /// Whether its workers may wait for one another.
   bool takesTurns() const { return turns_ != nullptr; }
   void giveTurns(const IpujaxTurns* turns) const;
-  /// What its workers share besides the tensors of their vertex.
+  /// The memory that its workers share besides the tensors of their vertex.
   const std::vector<IpujaxRange>& variables() const { return variables_; }
-  /// Those of the worker that this thread runs; empty where the codelets use none.
+  /// The registers of the worker that this thread runs; empty if the codelets use none.
   IpujaxRange registers() const {
     return registers_ ? registers_() : IpujaxRange{nullptr, nullptr};
   }
-  /// The two words of its generator; null where the codelets use no registers.
+  /// The two words of that worker's generator; null if the codelets use no registers.
   std::uint64_t* random() const { return random_ ? random_() : nullptr; }
   /// Blocks of code that this thread runs before it next asks for turns.
   std::uint64_t& unseen() const { return *unseen_(); }
 
-  /// What the user of this process gives. Throws graph_program_compilation_error with the
-  /// compiler's words, and link_error for functions that are defined nowhere. Kept for other
-  /// processes in the user's CodeletStore, if there is one.
+  /// Compiles a unit that the user of this process gives. Throws graph_program_compilation_error
+  /// with the compiler's words, and link_error for undefined functions. The library is kept for
+  /// other processes in the user's CodeletStore, if there is one.
   static std::shared_ptr<const CodeletLibrary> compile(const std::string& unit,
                                                        const std::string& flags);
-  /// Native code that the user trusts, for `compile` and `find`.
+  /// Loads native code that the user trusts, for `compile` and `find`.
   static void adopt(const std::string& key, const std::string& code);
-  /// What an executable names: compiled by this process, or kept in the user's CodeletStore. Throws
-  /// link_error for any other: native code is run on the user's word alone, and never compiled from
-  /// what was loaded.
+  /// The library that an executable names, compiled by this process or kept in the user's
+  /// CodeletStore. Throws link_error for any other: native code runs only if the user trusts it,
+  /// and is never compiled from a loaded executable.
   static std::shared_ptr<const CodeletLibrary> find(const std::string& unit,
                                                     const std::string& flags);
 

@@ -75,9 +75,9 @@ Finished run(const char* where, const std::vector<std::string>& command) {
   }
 }
 
-/// Of these flags those that the compiler knows: with them it takes what the IPU's compiler, which
-/// is Clang, takes; half arithmetic is fast where the processor converts halves; and what has no
-/// stack left meets the page behind it.
+/// Those of the wanted flags that the compiler knows. With them it accepts what the IPU's compiler,
+/// Clang, accepts; half arithmetic is fast if the processor converts halves; and code without stack
+/// left hits the guard page.
 std::vector<std::string> knownFlags(const char* where, const std::vector<std::string>& command) {
   static std::mutex mutex;
   static std::map<std::vector<std::string>, std::vector<std::string>> known;
@@ -97,8 +97,8 @@ std::vector<std::string> knownFlags(const char* where, const std::vector<std::st
   return it->second;
 }
 
-/// The user's flags but those that ask for a C++ older than that of the headers, or for one without
-/// what these use.
+/// The user's flags except those that ask for an older C++ than that of the headers, or disable
+/// features that these use.
 std::vector<std::string> userFlags(const std::string& flags) {
   std::vector<std::string> words = splitArguments(flags);
   std::erase_if(words, [](const std::string& word) {

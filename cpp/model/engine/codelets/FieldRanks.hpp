@@ -12,8 +12,8 @@ struct RankMisfit {
   std::string needs, got;
 };
 
-/// Compares with what connect() is documented to take: one dimension for a vector; two for a list
-/// of vectors, or a list of tensors of one. Scalars are checked by their number of elements.
+/// Compares ranks with those that connect() is documented to take: 1 for a vector; 2 for a list of
+/// vectors, or a list of tensors of rank 1. Scalars are checked by their number of elements.
 std::optional<RankMisfit> findRankMisfit(const IpujaxField& field, const Connection& connection);
 
 }  // namespace ipujax::engine

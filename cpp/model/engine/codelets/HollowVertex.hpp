@@ -7,7 +7,7 @@
 
 namespace ipujax::engine {
 
-/// The object of a vertex with its values and sizes, for what needs no data. Its edges point
+/// The object of a vertex with its values and sizes, for uses without data. Its edges point
 /// nowhere or, `with_memory`, to zeros.
 class HollowVertex {
  public:

@@ -23,10 +23,10 @@ namespace interrupts = runtime::interrupts;
 constexpr time_t kGraceSeconds = 1;
 constexpr int kMostLooks = 3;
 
-/// A thread that runs codelets, for its signal handler: in static memory of the thread.
+/// A thread that runs codelets, for its signal handler; in static thread-local memory.
 struct Watched {
-  volatile std::uint64_t number;  ///< another one for each call of compute(); odd while it runs
-  std::uint64_t seen;             ///< when it was last looked at
+  volatile std::uint64_t number;  ///< changes with each call of compute(); odd while it runs
+  std::uint64_t seen;             ///< `number` at the last look
   int looks;                      ///< since Ctrl-C
   timer_t timer;
   bool has_timer;
@@ -42,7 +42,7 @@ void lookAgain() {
 
 struct sigaction before;  // written before `handle` is installed
 
-// Async-signal-safe: memory of the thread and timer_settime.
+// Async-signal-safe: uses thread-local memory and timer_settime.
 void handle(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool is_timer = info->si_code == SI_TIMER;
@@ -74,7 +74,7 @@ void handleSignals() {
   });
 }
 
-/// Of a thread that has run a codelet, to its end.
+/// Watches a thread that has run a codelet, until the thread ends.
 class Watch {
  public:
   Watch() {

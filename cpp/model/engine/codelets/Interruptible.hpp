@@ -3,9 +3,9 @@
 
 namespace ipujax::engine {
 
-/// Around a codelet's compute(), in a call of guarded(): after Ctrl-C it may run for another
-/// second, and is then left as by a fault. Where none came it costs two additions. Ctrl-C is what
-/// runtime::interrupts counts: by Python's own handler.
+/// Put around a codelet's compute(), in a call of guarded(): after Ctrl-C it may run for another
+/// second, and is then left as by a fault. Without Ctrl-C this costs two additions. Ctrl-C is
+/// noted by Python's own handler and counted by runtime::interrupts.
 class Interruptible {
  public:
   explicit Interruptible(bool enabled);
@@ -13,7 +13,7 @@ class Interruptible {
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
-  /// Where a guarded call of this thread threw CodeletFault: no destructor ran.
+  /// Call this after a guarded call of this thread threw CodeletFault: no destructor ran.
   static void left();
 
  private:

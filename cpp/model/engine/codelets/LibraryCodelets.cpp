@@ -11,7 +11,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The files of libraries: several of one, so that a program compiles those of its vertices alone.
+/// The files of libraries. One library has several, so that programs compile only those they use.
 struct LibraryFile {
   std::string_view library, name;
 };
@@ -33,7 +33,7 @@ constexpr LibraryFile kFiles[] = {
     {"popsys", "vertices.h"},
 };
 
-/// A file as it is, and inspected once a class of it is asked for, which takes a compiler.
+/// A file, which is inspected only when one of its classes is asked for: that takes a compiler.
 class File {
  public:
   explicit File(const LibraryFile& file)

@@ -12,7 +12,7 @@ constexpr double kMathCycles = 20;
 
 using Tokens = std::vector<std::string>;
 
-/// Behind the bracket that closes the one at i.
+/// The index after the bracket that closes the one at i.
 std::size_t behind(const Tokens& t, std::size_t i) {
   const std::string open = t[i];
   const std::string close = open == "(" ? ")" : "}";

@@ -35,7 +35,7 @@ struct Pipe {
   int ends[2] = {-1, -1};
 };
 
-/// What the new process does before it becomes the program: no input, its output into a pipe.
+/// Sets up the new process before it becomes the program: no input, its output into a pipe.
 class Actions {
  public:
   explicit Actions(int output) {

@@ -10,8 +10,8 @@ struct Finished {
   std::string output;
 };
 
-/// Runs a program, found in PATH, to its end. No shell: arguments reach it as they are. Throws
-/// std::system_error where it cannot be started.
+/// Runs a program, found in PATH, to its end, without a shell: arguments reach it as they are.
+/// Throws std::system_error if it cannot be started.
 Finished runProcess(const std::vector<std::string>& arguments);
 
 /// The words of a line of arguments: separated by blanks; quotes, single or double, keep blanks.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kSupervisorCycles = 11;  // to launch workers: PopLibs' estimators
 
-/// Estimators are code of users, as codelets are.
+/// Estimators are user code, as codelets are.
 std::pair<std::uint64_t, std::uint64_t> estimateOf(const VertexRecord& vertex,
                                                    const VertexStore::Estimator& estimator) {
   std::pair<std::uint64_t, std::uint64_t> estimate;
@@ -101,7 +101,7 @@ void VertexCosts::countThem(const std::string& unit) {
         CodeletLibrary::compile(withCycles(unit), store.files[vertices.front()->file].flags);
     const auto counts = countSlots(*library, vertices);
     for (std::size_t i = 0; i < counts.size(); ++i) store.counts[signatures[i]] = counts[i];
-  } catch (const poplar_error&) {  // no compiler, as beside a trusted .gp: what is assumed stays
+  } catch (const poplar_error&) {  // no compiler, as with a trusted .gp: assumed cycles stay
   }
 }
 

@@ -24,8 +24,8 @@ constexpr std::uint64_t kMostSlots = std::uint64_t{1} << 26;
 constexpr rlim_t kMostSeconds = 20;
 constexpr int kMostFailures = 16;
 
-/// Written by the process that counts. Of each vertex: 0, 1 where it leaves its memory, or its
-/// slots and two.
+/// Written by the process that counts. For each vertex: 0, 1 if it leaves its memory, or its slots
+/// plus two.
 class Shared {
  public:
   explicit Shared(std::size_t n) : bytes_((n + 1) * sizeof(std::uint64_t)) {
@@ -39,7 +39,7 @@ class Shared {
   Shared& operator=(const Shared&) = delete;
 
   bool good() const { return words_ != nullptr; }
-  volatile std::uint64_t& begun() { return words_[0]; }  ///< the vertices that were
+  volatile std::uint64_t& begun() { return words_[0]; }  ///< number of vertices begun
   volatile std::uint64_t& of(std::size_t i) { return words_[i + 1]; }
 
  private:
@@ -81,14 +81,14 @@ std::uint64_t slotsOf(const CodeletLibrary& library, const VertexRecord& vertex)
   return most;
 }
 
-/// In the new process: what codelets print is not seen, and a signal ends it.
+/// In the new process: discards what codelets print, and lets signals end it.
 void quiet() {
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXCPU})
     std::signal(number, SIG_DFL);
   const rlimit no_core{0, 0}, time{kMostSeconds, kMostSeconds};
   setrlimit(RLIMIT_CORE, &no_core);
   setrlimit(RLIMIT_CPU, &time);
-  alarm(4 * kMostSeconds);  // where it waits for what is not there
+  alarm(4 * kMostSeconds);  // if it waits for something that never comes
   const int nowhere = open("/dev/null", O_WRONLY);
   for (const int out : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, out);
 }
@@ -157,7 +157,7 @@ std::vector<SlotCount> countSlots(const CodeletLibrary& library,
     if (process < 0) break;
     if (process == 0) count(library, vertices, shared);
     if (succeeds(process)) break;
-    ++failures;  // of the vertex that was begun last: those behind it come next
+    ++failures;  // of the vertex that was begun last: those after it come next
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     counts[i].leaves_memory = shared.of(i) == 1;

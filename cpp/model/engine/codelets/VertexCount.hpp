@@ -8,12 +8,12 @@
 
 namespace ipujax::engine {
 
-/// What the issue slots of a vertex depend on besides its data: type, sizes and values.
+/// All that the issue slots of a vertex depend on besides its data: type, sizes and values.
 std::string signatureOf(const VertexRecord& vertex);
 
-/// The issue slots of vertices of a library that counts, of the worker that takes most: each runs
-/// once, on zeros, in a process of its own, so that nothing that it does on data that is not its
-/// own meets this one. None of a vertex that fails, or takes more than 2^26.
+/// The issue slots of vertices of a library that counts, for the worker that takes most. Each
+/// vertex runs once, on zeros, in a separate process, so that its accesses beyond its own data do
+/// not affect this one. None for a vertex that fails, or takes more than 2^26.
 std::vector<SlotCount> countSlots(const CodeletLibrary& library,
                                   const std::vector<const VertexRecord*>& vertices);
 

@@ -94,7 +94,7 @@ void VertexDecoder::field(VertexImage& v, const IpujaxField& f) {
   }
 }
 
-/// A count of what takes at least one integer each.
+/// A count of things that take at least one integer each.
 std::size_t VertexDecoder::count() {
   const std::int64_t n = take();
   need(n >= 0 && static_cast<std::size_t>(n) <= integers_.size() - at_, "fields as long as said");
@@ -120,7 +120,7 @@ void VertexDecoder::vectorEdge(VertexImage& v, const IpujaxField& f, std::size_t
   connect(v, byte, at + 2 * sizeof(void*), metadata, take(), metadata == kNoOperand ? 0 : 1);
 }
 
-/// Elements [offset, offset + n) of an operand; of none where n is 0.
+/// Connects elements [offset, offset + n) of an operand; there may be no operand if n is 0.
 void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at,
                             std::int64_t operand, std::int64_t offset, std::int64_t n) {
   if (operand == kNoOperand) {
@@ -132,7 +132,7 @@ void VertexDecoder::connect(VertexImage& v, const IpujaxField& f, std::size_t at
   const std::int64_t elements = desc.numElements();
   need(n >= 0 && n <= elements && offset >= 0 && offset <= elements - n,
        "edges inside their tensor");
-  // Not the type: Tensor::reinterpret gives the elements of a variable another of the same size.
+  // Types may differ: Tensor::reinterpret gives a variable's elements another of the same size.
   need(sizeOf(desc.type) == f.element_bytes, "edges of elements as large as their field's");
   need(f.direction == kIpujaxIn || desc.access != Access::kRead, "outputs that may be written");
   point(v, at, static_cast<std::uint32_t>(operand),

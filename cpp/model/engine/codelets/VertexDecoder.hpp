@@ -12,15 +12,15 @@ namespace ipujax::engine {
 constexpr std::int64_t kNoOperand = -1;
 
 constexpr std::size_t kVertexAlign = 16;
-/// Of images, which lie one behind the other.
+/// The padded size of an image; images lie one after the other.
 constexpr std::size_t padded(std::size_t bytes) {
   return (bytes + kVertexAlign - 1) / kVertexAlign * kVertexAlign;
 }
 
-/// Where a pointer is in a vertex's image, and what its offset, which is there, counts from.
+/// The place of a pointer in a vertex's image, and the base of the offset that is stored there.
 struct VertexPatch {
   std::uint32_t at;
-  std::uint32_t base;  ///< an operand, or behind them the vertex itself, or null
+  std::uint32_t base;  ///< an operand or, numbered after those, the vertex itself, or null
   friend bool operator<(const VertexPatch& a, const VertexPatch& b) {
     return std::tie(a.at, a.base) < std::tie(b.at, b.base);
   }
@@ -48,7 +48,8 @@ struct VertexImage {
 };
 
 /// Reads the integers of a step of vertices (VertexLowering.cpp) and makes the images of its
-/// vertices, one after the other. Throws poplar_error where they mean no vertices of the library.
+/// vertices, one after the other. Throws poplar_error if they do not describe vertices of the
+/// library.
 class VertexDecoder {
  public:
   VertexDecoder(const StepDesc& step, const CodeletLibrary& library);

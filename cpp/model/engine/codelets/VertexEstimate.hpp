@@ -6,8 +6,8 @@
 
 namespace ipujax::engine {
 
-/// What a codelet's getCycleEstimate() says of a vertex, if it has one: it sees sizes and values
-/// of fields, and no data. Throws poplar_error where it throws.
+/// The result of a codelet's getCycleEstimate() for a vertex, if it has one: it sees sizes and
+/// values of fields, and no data. Throws poplar_error if it throws.
 std::optional<std::uint64_t> ownEstimate(const VertexRecord& vertex, const IpujaxCodelet& codelet);
 
 /// The bits of a field's value.

@@ -26,7 +26,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The number of an equal element of `list`, which is added where there is none.
+/// The number of an equal element of `list`; adds the value if there is none.
 template <class T>
 std::uint32_t numberOf(std::map<T, std::uint32_t>& known, std::vector<T>& list, const T& value) {
   const auto [it, added] = known.try_emplace(value, static_cast<std::uint32_t>(list.size()));
@@ -34,8 +34,8 @@ std::uint32_t numberOf(std::map<T, std::uint32_t>& known, std::vector<T>& list, 
   return it->second;
 }
 
-/// A vertex's fields are set for every run: to what its codelet left there where they are kept, see
-/// VertexState.hpp. All images lie one behind the other, with offsets in the place of pointers.
+/// A vertex's fields are set for every run: if they are kept, to the values that its codelet left,
+/// see VertexState.hpp. All images lie one after the other, with offsets in place of pointers.
 class VertexKernel final : public Kernel {
  public:
   explicit VertexKernel(const StepDesc& step)
@@ -83,7 +83,7 @@ class VertexKernel final : public Kernel {
   static constexpr std::int64_t kGrain = 64;
   static constexpr std::size_t kSeedBytes = seeds::kWords * sizeof(std::uint32_t);
 
-  /// While it lives, intrinsics of a library that counts stay in the vertices' memory.
+  /// While it lives, intrinsics of a library that counts must stay in the vertices' memory.
   class Watch {
    public:
     Watch(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges)
@@ -96,7 +96,7 @@ class VertexKernel final : public Kernel {
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    /// On this thread, which ends before the ranges do.
+    /// Begins on this thread, which must end before the ranges do.
     static void begin(const CodeletLibrary& library, const std::vector<IpujaxRange>& ranges) {
       if (library.counter()) library.counter()->allow(ranges.data(), ranges.size());
     }
@@ -123,10 +123,10 @@ class VertexKernel final : public Kernel {
     std::uint32_t patches;
     std::uint32_t tile;
     std::optional<Kept> kept = std::nullopt;
-    std::uint32_t worker = 0;  ///< of the tile, which runs a vertex that is no MultiVertex
+    std::uint32_t worker = 0;  ///< of the tile that runs it, unless it is a MultiVertex
   };
 
-  /// Of a replica's next run: far from those of others, for each vertex adds its own.
+  /// The number of a replica's next run: far from those of others, since each vertex adds its own.
   std::uint64_t numberOfRun(std::uint32_t replica) const {
     const std::lock_guard lock(runs_mutex_);
     if (runs_.size() <= replica) runs_.resize(replica + 1);
@@ -140,8 +140,8 @@ class VertexKernel final : public Kernel {
     std::atomic<bool> all{true};  ///< vertices returned true
   };
 
-  /// Where workers draw from the state that the last vertex on them left, one thread runs the
-  /// vertices of a tile, in their order.
+  /// Workers draw from the state that the last vertex on them left, so one thread runs the vertices
+  /// of a tile, in their order.
   void orderByTiles() {
     std::stable_sort(vertices_.begin(), vertices_.end(),
                      [](const Placed& a, const Placed& b) { return a.tile < b.tile; });
@@ -157,7 +157,7 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  /// Of a vertex, or one behind it: where a thread begins.
+  /// The first vertex from this one on that is the first of its tile: where a thread begins.
   std::int64_t firstOfTile(std::int64_t vertex) const {
     if (seeds_ == kNoOperand) return vertex;
     auto i = static_cast<std::size_t>(vertex);
@@ -259,7 +259,7 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  /// The last worker first, as the first one may wait for the others.
+  /// Runs the last worker first, as the first one may wait for the others.
   static void runVertex(const Placed& v, WorkerTurns* turns, const WorkerTurns::Call& run_worker) {
     if (!v.codelet->is_multi) return run_worker(0);
     if (!turns) {
@@ -275,7 +275,7 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  /// What the vertex's workers share.
+  /// The memory that the vertex's workers share.
   std::vector<IpujaxRange> shared(const Placed& v, const std::byte* place) const {
     std::vector<IpujaxRange> memory = writableMemory(*v.codelet, place, v.bytes);
     memory.insert(memory.end(), library_->variables().begin(), library_->variables().end());
@@ -294,13 +294,13 @@ class VertexKernel final : public Kernel {
     }
   }
 
-  /// What a worker's random numbers follow from.
+  /// The source of a worker's random numbers.
   struct Seed {
     std::uint64_t number;
     std::byte* state;  ///< of its generator, which is used instead; or null
   };
 
-  /// Whether it returned true.
+  /// Runs a worker; returns whether its compute() returned true.
   bool runWorker(const Placed& v, std::byte* place, unsigned worker, const Seed& seed,
                  std::uint64_t cycles) const {
     if (library_->enter() != nullptr) library_->enter()(place, v.tile, worker, seed.number);
@@ -330,14 +330,14 @@ class VertexKernel final : public Kernel {
   std::uint32_t seeded_from_ = 0;    ///< kSeededFrom
   std::uint64_t number_ = 0;
   mutable std::mutex runs_mutex_;
-  mutable std::vector<std::uint64_t> runs_;  ///< of each replica: they make a run's random numbers
+  mutable std::vector<std::uint64_t> runs_;  ///< of each replica: seed a run's random numbers
 };
 
 std::unique_ptr<Kernel> makeVertices(const StepDesc& step) {
   return std::make_unique<VertexKernel>(step);
 }
 
-/// Of each vertex a number, the index of a type, and a tile.
+/// Checks that each vertex has a number, the index of a type, and a tile.
 void checkPlaced(StepCheck& check) {
   const auto& placed = check.integers(kPlacedVertices);
   const auto& types = check.text("types");
@@ -352,7 +352,7 @@ void checkPlaced(StepCheck& check) {
   check.need(fits && bytes.size() == placed.size() / 3, "the bytes of each vertex");
 }
 
-/// What the integers mean only the codelets' table tells: the VertexDecoder holds them to it.
+/// Only the codelets' table tells what the integers mean: VertexDecoder checks them against it.
 void checkVertices(StepCheck& check) {
   for (const char* name : {"unit", "flags", "types"}) check.text(name);
   check.integers("vertices");

@@ -16,7 +16,7 @@ bool writes(const CodeletClass& found, const IpujaxField& field) {
                                                  field.name) != found.assigned.end();
 }
 
-/// Bytes of what a vertex keeps: none where its codelet writes to none of its fields.
+/// Bytes that a vertex keeps: 0 if its codelet writes to none of its fields.
 std::uint64_t keptBytes(VertexStore& store, const VertexRecord& vertex) {
   std::size_t file = 0;
   const CodeletClass* found = store.findClass(vertex.type, file);

@@ -11,27 +11,27 @@ namespace ipujax::engine {
 
 /// The attribute of a step of vertices that read their tile's clock: RunContext::cycles is set.
 constexpr const char* kReadsCycles = "reads_cycles";
-/// The attribute for reports: of each vertex its number in the graph, type (index into "types") and
-/// tile.
+/// The attribute for reports: for each vertex its number in the graph, type (index into "types")
+/// and tile.
 constexpr const char* kPlacedVertices = "placed";
-/// The attribute for reports: of each of these the bytes of its state on the IPU.
+/// The attribute for reports: for each of these vertices the bytes of its state on the IPU.
 constexpr const char* kStateBytes = "state_bytes";
-/// Of a codelet's code on each tile that has it: an assumption, a hundred instructions.
+/// Bytes of a codelet's code on each tile that has it: an assumption, a hundred instructions.
 constexpr std::uint64_t kCodeletCodeBytes = 400;
 
-/// The attribute that says whether the last operand is a BOOL for whether all vertices return true:
-/// 0 where it is not, 1 to write it, 2 to change it only where they do not.
+/// The attribute that says whether the last operand is a BOOL that tells whether all vertices
+/// return true: 0 if it is not, 1 to write it, 2 to change it only if they do not.
 constexpr const char* kGathers = "gathers";
 
-/// The attribute that says where vertices keep their fields: of each vertex an operand, or -1, and
-/// the first of its bytes. Absent where none does.
+/// The attribute that says where vertices keep their fields: for each vertex an operand, or -1, and
+/// the number of its first byte there. Absent if none does.
 constexpr const char* kKept = "kept";
 
 /// The attribute that names the operand of all workers' generators
-/// (engine/kernels/random/WorkerSeeds.hpp), which the vertices draw from. Absent where they draw
+/// (engine/kernels/random/WorkerSeeds.hpp), which the vertices draw from. Absent if they draw
 /// nothing, or the program sets no seed.
 constexpr const char* kSeeds = "seeds";
-/// The attribute for the tile that the first of these generators are of. Absent where it is 0.
+/// The attribute for the tile of the first of these generators. Absent if it is 0.
 constexpr const char* kSeededFrom = "seeded_from";
 
 struct PlacedVertex {
@@ -41,12 +41,12 @@ struct PlacedVertex {
   std::uint64_t state_bytes = 0;
 };
 
-/// Those that a step runs, in its order; none of a step that is no codelets'.
+/// The vertices that a step runs, in its order; none for a step without codelets.
 std::vector<PlacedVertex> placedVertices(const StepDesc& step);
 
-/// Those of all steps by their number in the graph: a compute set may run more than once.
+/// The vertices of all steps by their number in the graph: a compute set may run more than once.
 std::map<std::int64_t, PlacedVertex> distinctVertices(std::span<const StepDesc> steps);
-/// How many there are of each type, in the order of the types' names.
+/// The number of vertices of each type, in the order of the types' names.
 std::map<std::string, std::uint64_t> countByType(
     const std::map<std::int64_t, PlacedVertex>& vertices);
 

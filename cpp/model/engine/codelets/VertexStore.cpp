@@ -10,7 +10,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The functions and variables that a linker misses, without their namespaces and parameters.
+/// Functions and variables that a linker finds undefined, without their namespaces and parameters.
 std::set<std::string> undefinedNames(const std::string& linker_output) {
   static const std::regex kName(
       R"((?:undefined reference to|undefined symbol:)\s*[`'"]?([^\n('"<]*))");
@@ -166,7 +166,7 @@ const IpujaxField* VertexStore::findField(const VertexRecord& vertex, const std:
     try {
       return library(vertex.file).get();
     } catch (const poplar_error&) {
-      return nullptr;  // building the engine says what is wrong
+      return nullptr;  // building the engine reports the error
     }
   };
   const CodeletLibrary* const library = compiled();

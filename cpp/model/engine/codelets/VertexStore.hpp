@@ -14,13 +14,13 @@
 
 namespace ipujax::engine {
 
-/// What a run of a vertex on zeros told.
+/// The result of running a vertex on zeros.
 struct SlotCount {
   std::optional<std::uint64_t> slots;
   bool leaves_memory = false;  ///< an intrinsic went beyond the vertex's tensors
 };
 
-/// What was connected to one field of a vertex.
+/// The tensors connected to one field of a vertex.
 struct Connection {
   std::vector<ViewPtr> views;
   std::vector<ViewPtr> metadata;  ///< of each; null where its tensor has none
@@ -40,7 +40,7 @@ struct Connection {
   }
 };
 
-/// Where a vertex's fields are kept from run to run: bytes from `begin` on of a variable.
+/// Where a vertex's fields are kept from run to run: bytes of a variable, from `begin` on.
 struct KeptFields {
   std::uint32_t variable = 0;
   std::uint64_t begin = 0;
@@ -54,7 +54,7 @@ struct VertexRecord {
   std::map<std::string, Connection> edges;
   std::map<std::string, std::map<std::size_t, double>> values;  ///< by field and element
   std::map<std::string, std::size_t> sizes;
-  std::optional<KeptFields> kept;  ///< none where the codelet writes to none of its fields
+  std::optional<KeptFields> kept;  ///< none if the codelet writes to none of its fields
   std::vector<ViewPtr> constants;  ///< connected ones, which lie on the vertex's tile
   std::optional<std::uint64_t> cycles;
   std::uint64_t flops = 0;
@@ -71,48 +71,48 @@ struct VertexStore {
   std::vector<std::vector<std::string>> types;  ///< of each file: those to compile
   std::vector<ComputeSetRecord> compute_sets;
   std::vector<VertexRecord> vertices;
-  /// Cycles and arithmetic operations of vertices of a type that have none of their own.
+  /// Cycles and arithmetic operations of a type's vertices that have no estimate of their own.
   using Estimator = std::function<std::pair<std::uint64_t, std::uint64_t>(const VertexRecord&)>;
   std::map<std::string, Estimator> estimators;
   /// By signature (VertexCount.hpp); no slots where they could not be counted.
   std::map<std::string, SlotCount> counts;
   std::int64_t num_steps = 0;  ///< made of compute sets
 
-  /// Takes in a file, and compiles what it instantiates to show errors.
+  /// Adds a file, and compiles the types it instantiates to show errors.
   void add(CodeletFile file);
-  /// Adds a source once more, as for an IPU, where that alone has the type (#ifdef __IPU__).
-  /// Whether there is one.
+  /// Adds a source once more, as for an IPU, if it has the type only then (#ifdef __IPU__). Returns
+  /// whether there is one.
   bool addForIpu(const std::string& type);
   /// The class of a vertex type ("Foo<float>"), or null; sets the file it is in.
   const CodeletClass* findClass(const std::string& type, std::size_t& file) const;
-  /// What a vertex may be of, for people: templates that no source instantiates as "Name<...>".
+  /// The types of vertices, for messages: templates that no source instantiates as "Name<...>".
   std::vector<std::string> typeNames() const;
-  /// Compiles what one file has, with the other files where it calls their functions.
+  /// Compiles the types of one file, with the other files if it calls their functions.
   std::shared_ptr<const CodeletLibrary> library(std::size_t file);
   /// A field of a vertex's type. Null where the type is not compiled yet and `compile` is false, or
   /// where it compiles only with files that come later.
   const IpujaxField* findField(const VertexRecord& vertex, const std::string& name, bool compile);
-  /// Of halves that round in another mode than to nearest.
+  /// The same for halves that round in another mode than to nearest.
   std::shared_ptr<const CodeletLibrary> rounding(std::size_t file, unsigned mode);
-  /// Shows errors of the compiler. Functions may be defined in files that come later.
+  /// Shows errors of the compiler. Functions may be defined in files that are added later.
   void check(std::size_t file);
   /// The text that `library` compiled.
   std::string unit(std::size_t file) const;
-  /// That of `rounding`.
+  /// The text that `rounding` compiled.
   std::string unit(std::size_t file, unsigned mode) const;
 
  private:
   std::string unitOf(std::size_t file, const std::vector<std::string>& of_types) const;
   std::shared_ptr<const CodeletLibrary> compiled(std::size_t file,
                                                  const std::vector<std::string>& of_types);
-  /// Links a file with others that have names which the linker misses, or else with all. False
-  /// where it was linked with all of these before.
+  /// Links a file with others that contain names that the linker misses, or else with all. False if
+  /// it was already linked with all of these.
   bool linkMore(std::size_t file, const std::string& linker_output);
 
   /// Kept while the graph is, so that an engine made from it finds them compiled.
   std::map<std::size_t, std::shared_ptr<const CodeletLibrary>> libraries_;
   std::map<std::size_t, std::string> units_;
-  /// The others that a file is linked with, of files that call functions of others.
+  /// For files that call functions of other files: the files that they are linked with.
   std::map<std::size_t, std::set<std::size_t>> linked_;
 };
 

@@ -14,7 +14,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// Begins the names of functions that are defined nowhere.
+/// Begins the names of functions that are not defined anywhere.
 constexpr const char* kNoAssembly = "ipujax_no_assembly_";
 
 using Operands = std::map<std::string, std::string>;  ///< "%[name]" or "%0": its expression
@@ -25,7 +25,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
-/// Behind the text in quotes that begins at `at`, which may be a raw one.
+/// The index after the quoted text that begins at `at`, which may be a raw string.
 std::size_t behindText(const std::string& code, std::size_t at) {
   if (code[at] == '"' && at > 0 && code[at - 1] == 'R') {
     const std::size_t open = code.find('(', at);
@@ -65,7 +65,7 @@ std::vector<std::string> parts(const std::string& code, std::size_t& at, char se
   return {};
 }
 
-/// What texts in quotes say, one behind another.
+/// The contents of string literals, one after the other.
 std::string spoken(const std::string& literals) {
   std::string said;
   for (std::size_t at = 0; (at = literals.find('"', at)) != std::string::npos;) {
@@ -102,12 +102,12 @@ Operands operandsOf(const std::vector<std::string>& sections) {
   return found;
 }
 
-/// Registers and what they hold, as C++; the vertex is in the first.
+/// Registers and their contents, as C++; the vertex is in the first.
 class Registers {
  public:
   explicit Registers(Operands operands) : values_(std::move(operands)) { values_["$m0"] = "this"; }
 
-  /// Whether the symbol is that of a codelet without template arguments.
+  /// Sets a register; false if the symbol is not that of a codelet without template arguments.
   bool set(const std::string& name, const std::string& symbol) {
     static const std::regex of_codelet(R"(^__runCodelet_([A-Za-z]\w*)$)");
     std::smatch match;
@@ -128,7 +128,7 @@ class Registers {
   Operands values_;
 };
 
-/// The calls of one instruction; nothing where it is not one of workers.
+/// The calls in place of one instruction; none if it does not concern workers.
 std::optional<std::string> callOf(const std::string& instruction, Registers& registers) {
   static const std::regex form(R"(^(\w+)(?:\s+([^]*))?$)");
   std::smatch match;
@@ -147,7 +147,7 @@ std::optional<std::string> callOf(const std::string& instruction, Registers& reg
   return "::ipujax_workers::runAll((void*)(" + *entry + "), (void*)(" + *vertex + ")); ";
 }
 
-/// Nothing for other assembly, such as the empty one of compiler barriers.
+/// The calls in place of assembly; none for other assembly, such as empty compiler barriers.
 std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
   std::string code = spoken(sections[0]);
   if (trimmed(code).empty()) return std::nullopt;
@@ -166,15 +166,15 @@ std::optional<std::string> callsOf(const std::vector<std::string>& sections) {
   return "do { " + calls + "} while (false)";
 }
 
-/// Whether assembly that is no statement begins here: the name of a declared function or variable,
-/// or what stands at file scope.
+/// Whether the assembly that begins here is not a statement but the name of a declared function or
+/// variable, or the start of the text.
 bool isLabel(const std::string& code, std::size_t begin, const std::vector<std::string>& sections) {
   if (sections.size() > 1 || code.find("volatile", begin) < code.find('(', begin)) return false;
   const std::size_t before = code.find_last_not_of(" \t\r\n", begin == 0 ? 0 : begin - 1);
   return before == std::string::npos || std::string(";{}:").find(code[before]) == std::string::npos;
 }
 
-/// A call of a function that is defined nowhere, which names the instruction.
+/// A call of an undefined function, which names the instruction.
 std::string missing(const std::string& said) {
   static const std::regex instruction(R"((?:^|[\n;{]|\w+:)\s*([a-z]\w*)(?!\w*:))");
   std::smatch match;
@@ -183,7 +183,7 @@ std::string missing(const std::string& said) {
   return "do { extern void " + name + "(); " + name + "(); } while (false)";
 }
 
-/// What stands in the place of assembly that the host's assembler does not know; nothing where it
+/// The replacement for assembly that the host's assembler does not know; none if the assembly
 /// stays.
 std::optional<std::string> inPlaceOf(const std::string& code, std::size_t begin,
                                      const std::vector<std::string>& sections) {
@@ -199,7 +199,7 @@ std::optional<std::string> inPlaceOf(const std::string& code, std::size_t begin,
   return missing(said);
 }
 
-/// Whether a place of preprocessed text is in a header of the system, by the lines' markers before.
+/// Whether a place of preprocessed text is in a system header, by the line markers before it.
 class SystemHeaders {
  public:
   explicit SystemHeaders(const std::string& text) : text_(text) {}

@@ -1,6 +1,6 @@
 #include "engine/codelets/WorkerState.hpp"
 
-// A stack holds what other code guards, and memory may be another vertex's, too.
+// A stack contains bytes that sanitizers guard, and memory may be another vertex's, too.
 #define IPUJAX_UNCHECKED __attribute__((no_sanitize("address", "thread"), noinline))
 
 namespace ipujax::engine {
@@ -54,7 +54,7 @@ void WorkerState::forget() {
   returned_ = false;
 }
 
-/// States are kept after 4, 8, 16 ... blocks: a loop of any length is found.
+/// States are kept after 4, 8, 16 ... blocks, so that a loop of any length is found.
 bool WorkerState::isKnown(const Own& own) {
   ++blocks_;
   if (frame_ == own.stack.begin) {

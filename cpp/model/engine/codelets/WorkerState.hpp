@@ -7,21 +7,20 @@
 
 namespace ipujax::engine {
 
-/// Of memory that others may write meanwhile.
+/// A hash of memory that others may write meanwhile.
 std::uint64_t hashOf(const std::vector<IpujaxRange>& memory);
 
-/// Tells whether a worker waits: it has twice come back to the registers and the stack that it had
-/// before, and memory is the same as the first time. As long as nobody else writes memory, it does
-/// so for ever.
+/// Tells whether a worker waits: its registers and stack have returned twice to the same state, and
+/// memory is the same as the first time. Unless someone else writes memory, it waits for ever.
 class WorkerState {
  public:
-  /// What is the worker's own: the processor's registers, its stack from `frame` on, and those of
-  /// the registers of an IPU that the model keeps.
+  /// The worker's own state: the processor's registers, its stack from its frame on, and the IPU
+  /// registers that the model keeps.
   struct Own {
     IpujaxRange registers, stack, ipu;
   };
 
-  /// When its turn begins.
+  /// Call this when its turn begins.
   void forget();
 
   /// Whether it waits; called at each block of its code. `memory` gives the hash.

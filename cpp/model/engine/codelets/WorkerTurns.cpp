@@ -7,19 +7,19 @@
 namespace ipujax::engine {
 namespace {
 
-/// Blocks of code: of a turn while another worker waits; of the first one and the longest while
-/// none does. To look at a worker takes as long as some twenty blocks, so it runs most of a long
-/// turn unobserved.
+/// Lengths of turns in blocks of code: the longest while another worker waits; the first one and
+/// the longest while none does. Observing a worker takes as long as some twenty blocks, so it runs
+/// most of a long turn unobserved.
 constexpr std::uint64_t kLongestTurn = 1 << 16;
 constexpr std::uint64_t kFirstAlone = 1 << 14;
 constexpr std::uint64_t kLongestAlone = 1 << 20;
 constexpr std::uint64_t kObservedWhole = 1 << 12;  // turns below
 
-/// Rounds of turns, each twice as long, before all workers that are left are said to wait: for what
-/// is not seen to change, such as memory that codelets allocate.
+/// Rounds of turns, each twice as long, before all remaining workers are said to wait: some changes
+/// are not seen, such as those in memory that codelets allocate.
 constexpr unsigned kRounds = 20;
 
-thread_local WorkerTurns* turns_here = nullptr;  // of the newest on this thread
+thread_local WorkerTurns* turns_here = nullptr;  // the newest on this thread
 struct Mine {
   WorkerTurns* turns = nullptr;
   unsigned worker = 0;
@@ -70,7 +70,7 @@ void WorkerTurns::run(const Call& call) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-/// Whether there are turns here: none for a worker's own workers.
+/// Returns whether there are turns here to run the workers: none for a worker's own workers.
 int WorkerTurns::runAll(void (*call)(void*, unsigned), void* context) {
   if (turns_here == nullptr || mine.turns != nullptr) return 0;
   turns_here->run([&](unsigned worker) { call(context, worker); });
@@ -112,7 +112,7 @@ void WorkerTurns::failWith(std::exception_ptr failure) {
   if (!failure_) failure_ = std::move(failure);
 }
 
-/// At a block of a worker's code.
+/// Called at a block of a worker's code.
 std::uint64_t WorkerTurns::poll(const void* registers, std::size_t bytes, const void* frame) {
   if (mine.turns == nullptr) return ~std::uint64_t{0};  // until a worker runs here
   Worker& me = mine.turns->workers_[mine.worker];
@@ -136,14 +136,14 @@ bool WorkerTurns::othersWait(const Worker& me) const {
                      [&](const Worker& other) { return &other != &me && other.waits; });
 }
 
-/// Of a turn: short after another has waited, which may be for what this one will write for a short
-/// time alone.
+/// The length of a turn: short while another worker waits, since it may wait for a value that this
+/// one writes only for a short time.
 std::uint64_t WorkerTurns::length(const Worker& me) const {
   return othersWait(me) ? me.length : me.alone;
 }
 
-/// The blocks of a turn in which no one looks whether the worker waits: where all do, more and
-/// more.
+/// The blocks of a turn during which it is not checked whether the worker waits: more and more
+/// while all workers wait.
 std::uint64_t WorkerTurns::unobserved(const Worker& me) const {
   const std::uint64_t turn = length(me);
   const std::uint64_t most = turn < kObservedWhole ? 1 : turn - turn / 16;
@@ -197,7 +197,7 @@ std::string WorkerTurns::waiting() const {
          " for memory that no worker is left to write";
 }
 
-/// To the next worker that is not done, which may be this one.
+/// Passes the turn to the next worker that is not done, which may be this one.
 void WorkerTurns::passOn(unsigned worker, const Lock&) {
   for (unsigned i = 1; i <= kIpujaxWorkers; ++i) {
     const unsigned next = (worker + kIpujaxWorkers - i) % kIpujaxWorkers;
@@ -216,7 +216,7 @@ bool WorkerTurns::hasThread(unsigned worker) {
   try {
     if (!thread.joinable()) thread = std::thread([this, worker] { serve(worker); });
     return true;
-  } catch (const std::system_error&) {  // none is left
+  } catch (const std::system_error&) {  // no thread is left
     failWith(std::current_exception());
     return false;
   }

@@ -18,26 +18,26 @@
 
 namespace ipujax::engine {
 
-/// Workers of one vertex wait for what none of those that are left writes.
+/// Workers of one vertex wait for something that no remaining worker writes.
 class WorkersWait : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a worker of a vertex did that ends a process.
+/// A worker of a vertex did something that ends a process.
 struct WorkerFault : CodeletFault {
   WorkerFault(unsigned number, const CodeletFault& fault) : CodeletFault(fault), worker(number) {}
   unsigned worker;
 };
 
 /// Calls the workers of vertices for one thread. On the IPU a vertex's workers run side by side,
-/// and may wait for what others write to memory. Here one at a time has its turn, the last worker
-/// first. A turn ends where the worker is done; where it waits (WorkerState.hpp); or after a number
-/// of blocks of its code, which is small at first while another waits for what it may write.
+/// and may wait for others' writes to memory. Here they take turns, the last worker first. A turn
+/// ends when the worker is done; when it waits (WorkerState.hpp); or after a number of blocks of
+/// its code, which is small at first while another worker waits for something it may write.
 /// Workers that are not done when another's turn comes are on threads of their own.
 class WorkerTurns {
  public:
-  /// What the workers of the vertex that runs share, and their thread's registers.
+  /// The memory that the workers of the running vertex share, and their thread's registers.
   struct Vertex {
     std::function<std::vector<IpujaxRange>()> memory;
     std::function<IpujaxRange()> registers;
@@ -45,18 +45,18 @@ class WorkerTurns {
   };
   using Call = std::function<void(unsigned worker)>;
 
-  /// `enter` comes first on other threads than that of run(). Supervisors that this thread runs
+  /// `enter` is called first on threads other than that of run(). Supervisors that this thread runs
   /// start their workers here, too.
   WorkerTurns(Vertex vertex, std::function<void()> enter);
   ~WorkerTurns();
   WorkerTurns(const WorkerTurns&) = delete;
   WorkerTurns& operator=(const WorkerTurns&) = delete;
 
-  /// Runs all workers. Rethrows what the first one to fail threw, WorkerFault or WorkersWait: then
-  /// the others end where they are, without destructors, or do not run.
+  /// Runs all workers. Throws the exception of the first one to fail, WorkerFault or WorkersWait:
+  /// then the others end where they are, without destructors, or do not run.
   void run(const Call& call);
 
-  /// What a library of codelets whose workers may wait calls.
+  /// The functions that a library of codelets calls if its workers may wait.
   static const IpujaxTurns* entries();
 
  private:
@@ -70,7 +70,7 @@ class WorkerTurns {
     std::uint64_t alone = 0;   ///< length of its next turn while none waits
     std::uint64_t took = 0;    ///< blocks, until it was last seen to wait
     WorkerState state;
-    const void* stack = nullptr;  ///< its begin
+    const void* stack = nullptr;  ///< its start
     IpujaxRange registers{};      ///< of an IPU
     std::condition_variable turn;
     std::thread thread;
@@ -101,15 +101,15 @@ class WorkerTurns {
   const Call* call_ = nullptr;
   WorkerTurns* const outer_;
 
-  // Of the worker whose turn it is; the mutex hands them on.
+  // Belong to the worker whose turn it is; the mutex passes them on.
   std::array<Worker, kIpujaxWorkers> workers_;
   unsigned live_ = 0;
-  unsigned stuck_ = 0;  ///< turns one after another that ended waiting, with this memory
+  unsigned stuck_ = 0;  ///< consecutive turns that ended waiting, with this memory
   std::uint64_t stuck_memory_ = 0;
   std::exception_ptr failure_;
 
   static constexpr unsigned kNone = kIpujaxWorkers;
-  std::mutex mutex_;  ///< of what is below
+  std::mutex mutex_;  ///< guards the members below
   unsigned starts_ = kNone;
   unsigned resumes_ = kNone;
   bool all_done_ = false;

@@ -12,7 +12,7 @@ T read(const std::byte* at) {
   return value;
 }
 
-/// Of the edge at a place, with the number of elements behind its pointer if it is a vector.
+/// Adds the memory of the edge at a place; a vector's number of elements is after its pointer.
 void addEdge(std::vector<IpujaxRange>& memory, const IpujaxField& f, const std::byte* at,
              bool is_vector) {
   const auto* data = read<const std::byte*>(at);

@@ -6,8 +6,8 @@
 
 namespace ipujax::engine {
 
-/// What the workers of a vertex may write: its object of so many bytes, its lists and vectors of
-/// state behind it, and the elements of its outputs.
+/// The memory that the workers of a vertex may write: `bytes` of its object, with its lists and
+/// vectors of state after it, and the elements of its outputs.
 std::vector<IpujaxRange> writableMemory(const IpujaxCodelet& codelet, const std::byte* object,
                                         std::size_t bytes);
 

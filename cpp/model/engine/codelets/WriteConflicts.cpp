@@ -94,10 +94,10 @@ void checkWrites(const GraphImpl& graph, const ProgramNode& execute) {
     }
   }
   std::ranges::sort(writes, {}, [](const Write& w) { return std::tie(w.variable, w.begin); });
-  const Write* last = nullptr;  // that ends last of those before, in the same variable
+  const Write* last = nullptr;  // the previous write in the variable that ends last
   for (const Write& write : writes) {
     const bool meets = last && last->variable == write.variable && write.begin < last->end;
-    // Two fields of a vertex may be one memory.
+    // Two fields of a vertex may share memory.
     if (meets && (write.vertex != last->vertex || write.field == last->field))
       refuse(graph, *last, write);
     if (!meets || write.end > last->end) last = &write;

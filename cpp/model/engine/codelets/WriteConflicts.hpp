@@ -5,8 +5,9 @@ namespace ipujax::engine {
 
 class GraphImpl;
 
-/// Vertices that run at one time must not write one element. Throws graph_program_compilation_error
-/// that names two that do, and graph_connection_error where a compute set is of another graph.
+/// Checks that vertices that run at the same time do not write the same element. Throws
+/// graph_program_compilation_error that names two that do, and graph_connection_error if a compute
+/// set is of another graph.
 void checkWrites(const GraphImpl& graph, const ProgramNode& execute);
 
 }  // namespace ipujax::engine

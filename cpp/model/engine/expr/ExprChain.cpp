@@ -16,12 +16,12 @@ constexpr std::size_t kMostChained = 48;  ///< keeps a chain's table of memory b
 thread_local int scopes_without_chains = 0;
 
 bool isSelect(const VirtualStep& d) { return d.op == Op::kSelect; }
-/// float and half values are held as float: rounding is all that a cast between them does.
+/// float and half values are held as float, so a cast between them only rounds.
 bool isRounding(const VirtualStep& d) {
   return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded;
 }
 
-/// True where links can do what the step does.
+/// Whether links can do what the step does.
 bool isChainable(const VirtualStep& d) {
   switch (d.step.kind) {
     case Kind::kLoadHalf:
@@ -73,7 +73,7 @@ class Linker {
   bool isAvailable(std::int32_t v) const {
     return values_[index(v)].scalar || in_memory_[index(v)];
   }
-  /// The value is read by a step after this one.
+  /// Whether a later step reads the value.
   bool isNeededLater(std::int32_t v) const {
     return last_use_[index(v)] > static_cast<std::ptrdiff_t>(at_);
   }
@@ -128,8 +128,8 @@ class Linker {
     in_memory_[index(v)] = true;
   }
 
-  /// The accumulator is about to change: keeps its value if a later step, or another operand of
-  /// this one (`also`), wants it.
+  /// Called before the accumulator changes: keeps its value if a later step, or another operand of
+  /// this one (`also`), needs it.
   void preserve(bool also) {
     const std::int32_t v = acc_;
     if (v < 0 || isKept(v) || isAvailable(v) || !(also || isNeededLater(v))) return;
@@ -160,7 +160,7 @@ class Linker {
     acc_ = v;
   }
 
-  /// Which of two operands goes to the accumulator.
+  /// Whether the second of two operands goes to the accumulator.
   bool secondFirst(const VirtualStep& d, const LinkForms& forms) const {
     if (!forms.second) return false;
     if (d.args[0] == acc_) return false;
@@ -214,7 +214,7 @@ class Linker {
     add(special(second ? *forms.second : *forms.first, other), operand(other));
   }
 
-  /// A cheaper link where the operand is a constant of which enough is known.
+  /// A cheaper link, if the operand is a constant that allows it.
   Link special(Link link, std::int32_t v) const {
     const auto& constant = values_[index(v)].constant;
     if (!constant) return link;
@@ -259,7 +259,7 @@ class Linker {
     add(Link::kSelect, operand(if_true), operand(if_false));
   }
 
-  /// The accumulator holds the step's result.
+  /// Called when the accumulator holds the step's result.
   void finish(const VirtualStep& d) {
     acc_ = d.out;
     const bool leaves = last_use_[index(d.out)] >= static_cast<std::ptrdiff_t>(chain_.end);

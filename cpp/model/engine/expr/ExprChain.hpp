@@ -12,7 +12,7 @@ namespace ipujax::engine::expr {
 /// A step before places are known; operands and result are value numbers.
 struct VirtualStep {
   Step step;
-  Op op = Op::kCount;  ///< what step.fn does; kCount where it is no operation of values
+  Op op = Op::kCount;  ///< what step.fn does; kCount if it is not an operation on values
   ElementType operand = ElementType::kFloat;
   ElementType result = ElementType::kFloat;
   std::int32_t args[3] = {-1, -1, -1};
@@ -20,7 +20,7 @@ struct VirtualStep {
   std::int32_t output = -1;  ///< an output
 };
 
-/// What the planner knows of a value, as chains need it.
+/// What chains need to know of a value.
 struct ValueTraits {
   bool scalar = false;                    ///< one element, in memory
   bool direct = false;                    ///< its memory is an output
@@ -48,8 +48,8 @@ struct VirtualChain {
   std::vector<Memory> memory;
 };
 
-/// While one lives, plans made on its thread have no chains: how they are tested against
-/// themselves.
+/// While one exists, plans made on its thread have no chains, so that tests can compare runs with
+/// and without chains.
 class WithoutChains {
  public:
   WithoutChains();

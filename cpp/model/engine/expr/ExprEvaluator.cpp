@@ -39,7 +39,7 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
       break;
     case Kind::kRandom:
     case Kind::kChain:
-      break;  // runSteps knows
+      break;  // handled by runSteps
   }
 }
 
@@ -47,7 +47,7 @@ namespace {
 
 constexpr std::size_t kAllKeptBytes = simd::kKeptElements * sizeof(float);
 
-/// Where a chain's memory lies, by number.
+/// Finds the addresses of a chain's memory, by number.
 void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
                 simd::ChainMemory& memory) {
   memory.num_kept = chain.num_kept;
@@ -77,8 +77,8 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   const std::int64_t rest = n % lanes;
   chain.run(memory, n - rest);
   if (rest == 0) return;
-  // The last vector: what lies outside the scratch memory is moved to where there is room for all
-  // its lanes.
+  // The last vector: operands outside the scratch memory are moved to where there is room for all
+  // lanes.
   alignas(kLine) std::byte room[simd::kMostChainMemory * kLine];
   std::byte* outside[simd::kMostChainMemory];
   const auto restBytes = [&](std::size_t i) {
@@ -100,8 +100,8 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
 struct ExprEvaluator::Impl : ExprPlan {
   explicit Impl(ExprPlan plan) : ExprPlan(std::move(plan)) {}
 
-  /// Whether the memory that must lie apart does. An output is an input's very memory or overlaps
-  /// none of it.
+  /// Whether the pairs in `apart` are different memory. An output either is exactly an input's
+  /// memory or does not overlap it.
   bool fits(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs) const {
     return std::ranges::none_of(
         apart, [&](const auto& pair) { return outputs[pair.first] == inputs[pair.second]; });
@@ -119,9 +119,9 @@ struct ExprEvaluator::Impl : ExprPlan {
     }
   }
 
-  /// Any n; may move the bases of inputs and outputs on.
+  /// Runs any number n of elements; may advance the bases of inputs and outputs.
   void runAlong(const std::byte** bases, std::int64_t n, std::uint64_t first) const {
-    // Blocks are for what one step leaves to the next.
+    // Blocks are only needed for values that one step leaves to the next.
     const bool at_once = steps.size() == 1 && num_slots == 0;
     const std::int64_t block = at_once ? n : kBlock;
     for (std::int64_t begin = 0; begin < n; begin += block) {
@@ -136,14 +136,14 @@ struct ExprEvaluator::Impl : ExprPlan {
     }
   }
 
-  /// The chain that is all there is to do for each of n elements, whole vectors of them.
+  /// The plan's chain, if it is the only step and n elements are whole vectors; else null.
   const Chain* onlyChain(std::int64_t n) const {
     const bool is_one = steps.size() == 1 && steps[0].kind == Kind::kChain;
     if (!is_one || n % simd::chainLanes() != 0) return nullptr;
     return &chains[static_cast<std::size_t>(steps[0].immediate)];
   }
 
-  /// Rows of n elements; moves the bases of inputs and outputs on, by `row_bytes` each.
+  /// Runs rows of n elements; advances the bases of inputs and outputs by `row_bytes` per row.
   void runChainAlongRows(const Chain& chain, const std::byte** bases, std::int64_t n,
                          std::int64_t rows, std::span<const std::int64_t> row_bytes) const {
     simd::ChainMemory memory;
@@ -179,7 +179,7 @@ struct ExprEvaluator::Impl : ExprPlan {
 ExprEvaluator::ExprEvaluator(const ExprProgram& program, const std::vector<bool>& uniform,
                              bool padded)
     : impl_(std::make_unique<const Impl>(makePlan(program, uniform, padded))) {
-  // One result is written last in any case.
+  // A single result is written last in any case.
   if (program.numOutputs() > 1)
     at_once_ = std::make_unique<const Impl>(makePlan(program, uniform, padded, Writes::kAtOnce));
 }

@@ -62,7 +62,7 @@ class Planner {
   std::size_t index(std::int32_t v) const { return static_cast<std::size_t>(v); }
   std::int32_t numbered(std::size_t k) const { return static_cast<std::int32_t>(num_inputs_ + k); }
 
-  /// The operand as it is read: a half input is loaded to float first.
+  /// The operand as steps read it: a half input is loaded to float first.
   std::int32_t use(std::int32_t v) {
     v = source_[index(v)];
     if (placed_[index(v)] || is_constant_[index(v)]) return v;
@@ -126,7 +126,7 @@ class Planner {
     placed_[index(v)] = true;
   }
 
-  /// The result is held in the very form of its operand.
+  /// Whether the result is held in the same form as its operand.
   bool isAnotherName(const Instruction& i) const {
     if (i.type == ElementType::kHalf) return false;
     if (i.op == Op::kCast)  // half held as float is a float already
@@ -134,7 +134,7 @@ class Planner {
     return i.op == Op::kBitcast && typeOf(i.args[0]) != ElementType::kHalf;
   }
 
-  /// Bits of a half input are taken as they are, so that no NaN changes.
+  /// Whether the bits of a half input are taken as they are, so that no NaN changes.
   bool isRawHalfBitcast(const Instruction& i) const {
     return i.op == Op::kBitcast && i.type != ElementType::kHalf && index(i.args[0]) < num_inputs_ &&
            typeOf(i.args[0]) == ElementType::kHalf && raw_[index(i.args[0])] &&
@@ -188,7 +188,7 @@ class Planner {
     placed_[index(v)] = true;
   }
 
-  /// A step of constants is done now, one of uniform values once per call, others per block.
+  /// Runs a step of constants now; steps of uniform values run once per call, others per block.
   void commit(VirtualStep& d, std::int32_t v) {
     bool constant = true;
     bool uniform = true;
@@ -265,7 +265,7 @@ class Planner {
     return static_cast<std::int32_t>(num_values_ - 1);
   }
 
-  /// A half's two bytes as they are, so that no NaN changes.
+  /// Copies an input in storage form: a half's two bytes as they are, so that no NaN changes.
   std::int32_t copiedInput(std::int32_t v, ElementType type) {
     if (index(v) < copied_.size() && copied_[index(v)] >= 0) return copied_[index(v)];
     copied_.resize(num_inputs_, -1);
@@ -335,7 +335,7 @@ class Planner {
     return v < num_inputs_ + program_.instructions().size();
   }
 
-  /// Lets results be written to their outputs where they are made, and drops the copies.
+  /// Lets steps write their results directly to outputs, and drops the copies.
   std::vector<bool> writeDirectly() {
     std::ptrdiff_t last_raw_read = -1;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
@@ -355,7 +355,7 @@ class Planner {
     return direct;
   }
 
-  /// Numbers of the inputs whose memory a step reads; of uniform ones nothing is written over.
+  /// Numbers of the inputs whose memory a step reads; uniform ones are not overwritten.
   std::vector<std::uint32_t> inputsRead(const VirtualStep& d) const {
     std::vector<std::uint32_t> inputs;
     if (d.out >= 0 && d.args[0] < 0 && d.step.kind != Kind::kRandom)
@@ -366,7 +366,7 @@ class Planner {
     return inputs;
   }
 
-  /// The pairs of an output and an input that is read after it is written.
+  /// The pairs of an output and an input that is read after the output is written.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> writtenBeforeRead(
       const std::vector<bool>& direct) const {
     std::vector<std::uint32_t> written;
@@ -395,8 +395,8 @@ class Planner {
     return -1;
   }
 
-  /// Gives values their slots. A slot is taken over by values of the same size of element only:
-  /// within a chain a strip of one must not cover elements of the other that are yet to be read.
+  /// Gives values their slots. Only values of the same element size share a slot: within a chain, a
+  /// strip of one must not overwrite elements of the other that are yet to be read.
   void assign(std::size_t first_slot, std::size_t slot_bytes) {
     std::vector<std::ptrdiff_t> last_use(num_values_, -1);
     for (std::size_t s = 0; s < steps_.size(); ++s)

@@ -10,7 +10,7 @@
 #include "engine/simd/MapOps.hpp"
 #include "engine/simd/Series.hpp"
 
-/// A program made into steps on memory: what an ExprEvaluator runs. Internal to engine/expr.
+/// A program as steps on memory, which an ExprEvaluator runs. Internal to engine/expr.
 namespace ipujax::engine::expr {
 
 constexpr std::size_t kLine = 64;
@@ -27,7 +27,7 @@ enum class Kind : std::uint8_t {
   kChain
 };
 
-/// Where a value lies: bytes from an input, an output, the scratch memory or the constants.
+/// Address of a value: an offset in bytes into an input, an output, the scratch or the constants.
 struct Place {
   std::uint32_t base = 0;
   std::uint32_t offset = 0;
@@ -57,7 +57,7 @@ struct Chain {
   std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar or kept
   std::size_t num_kept = 0;         ///< places for kept strips
 
-  /// n elements, whole vectors of them, and moves `at` on.
+  /// Runs n elements, which are whole vectors, and advances `at`.
   void run(simd::ChainMemory& at, std::int64_t n) const;
 };
 
@@ -71,7 +71,7 @@ struct ExprPlan {
   std::vector<Step> steps;
   std::vector<Chain> chains;
   std::vector<std::uint64_t> constants;
-  /// (output, input) that must lie apart: the input is read after the output is written.
+  /// Pairs (output, input) of different memory: the input is read after the output is written.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> apart;
   std::size_t scratch_bytes = 0;  ///< bases first, then uniform values, then registers
   std::size_t num_slots = 0;
@@ -83,12 +83,12 @@ struct ExprPlan {
 
 /// When a result is written to its output.
 enum class Writes {
-  kAfterReads,  ///< when no input is read any more: an output may be any input's memory
-  kAtOnce       ///< where it is made: the outputs and inputs in `apart` must be different memory
+  kAfterReads,  ///< after all reads of inputs: an output may be any input's memory
+  kAtOnce       ///< when it is computed: outputs and inputs in `apart` must be different memory
 };
 
-/// Uniform values apart, constants folded, cheap operations in chains, few blocks of registers,
-/// results written to their output without a copy where `writes` lets them.
+/// Separates uniform values, folds constants, chains cheap operations, uses few register blocks,
+/// and writes results to their output without a copy where `writes` allows it.
 ExprPlan makePlan(const ExprProgram& program, const std::vector<bool>& uniform, bool padded = false,
                   Writes writes = Writes::kAfterReads);
 

@@ -40,7 +40,7 @@ Op forBool(Op op) {
   }
 }
 
-/// As kCast would: truncated, saturated, NaN as 0.
+/// Converts as kCast does: truncates, saturates, maps NaN to 0.
 template <class T>
 T saturated(double value) {
   constexpr auto kLeast = std::numeric_limits<T>::min();
@@ -67,7 +67,7 @@ std::int64_t toBits(ElementType type, double value) {
   }
 }
 
-/// Checks operand types, gives the result's.
+/// Checks the operand types and returns the result's.
 ElementType resultType(Op op, std::span<const ElementType> types) {
   const auto complain = [&](const char* needs) {
     std::string got;
@@ -93,7 +93,7 @@ ElementType resultType(Op op, std::span<const ElementType> types) {
   for (auto t : types)
     if (t != first) complain("operands of one type");
   if (op == Op::kRoundToBFloat16 && first != ElementType::kFloat) complain("float");
-  // float alone has every predicate; the rest is whether a loop for the type exists.
+  // These predicates need floating-point operands; other operations need a loop for the type.
   const bool floats_only = op == Op::kIsFinite || op == Op::kIsInf || op == Op::kIsNan;
   if ((floats_only && !isFloating(first)) ||
       !simd::findMap({op, first, has(op, kGivesBool) ? ElementType::kBool : first, 0}))
@@ -101,8 +101,8 @@ ElementType resultType(Op op, std::span<const ElementType> types) {
   return has(op, kGivesBool) ? ElementType::kBool : first;
 }
 
-/// What ExprBuilder would have given the instruction as type; throws where it would not have made
-/// it.
+/// The type that ExprBuilder would have given the instruction; throws if it would not have made the
+/// instruction.
 ElementType typeByRules(const Instruction& i, std::span<const ElementType> types) {
   const auto need = [&](bool good) {
     if (!good)

@@ -45,10 +45,10 @@ class ExprProgram {
   bool usesInput(std::size_t input) const;
   bool isRandom() const;  ///< has kRandomBits
 
-  /// True where the program is exactly `op(input 0, input 1)` (either order for commutative ops),
+  /// True if the program is exactly `op(input 0, input 1)` (either order for commutative ops),
   /// one output: lets reductions and scatters choose a dedicated kernel.
   bool isBinary(Op op) const;
-  /// True where output 0 is input `input`, unchanged, and there are no other outputs.
+  /// True if output 0 is input `input`, unchanged, and there are no other outputs.
   bool isInput(std::size_t input) const;
 
   /// The same program without the inputs it does not use; `kept` gets the old numbers of the rest.
@@ -72,24 +72,24 @@ class ExprBuilder {
   explicit ExprBuilder(std::vector<ElementType> inputTypes);
   ~ExprBuilder();
 
-  std::int32_t input(std::size_t index) const;  ///< throws for an input that is not there
+  std::int32_t input(std::size_t index) const;  ///< throws if there is no such input
   std::int32_t constant(ElementType type, std::int64_t bits);
   /// The value converted to `type` as kCast would.
   std::int32_t constantFrom(ElementType type, double value);
   std::int32_t cast(std::int32_t value, ElementType type);
   std::int32_t bitcast(std::int32_t value, ElementType type);
   std::int32_t reducePrecision(std::int32_t value, int exponentBits, int mantissaBits);
-  /// kUInt32: of a stream and an element's number the same bits in every run.
+  /// kUInt32: bits that depend on the stream and the element's number alone.
   std::int32_t randomBits(std::int64_t stream);
-  /// Says which stream the rounding of a value to kHalf is to take, see HalfRounding.hpp.
+  /// Sets the stream for rounding a value to kHalf, see HalfRounding.hpp.
   void setStream(std::int32_t value, std::int64_t stream);
-  /// Any op but kConstant, kCast, kBitcast, kReducePrecision, kRandomBits. Throws where types do
-  /// not agree.
+  /// Any op but kConstant, kCast, kBitcast, kReducePrecision, kRandomBits. Throws if types do not
+  /// agree.
   std::int32_t apply(Op op, std::span<const std::int32_t> args);
   std::int32_t apply(Op op, std::initializer_list<std::int32_t> args) {
     return apply(op, std::span<const std::int32_t>(args.begin(), args.size()));
   }
-  /// An instruction of another program, its operands those of this one.
+  /// Adds an instruction of another program, with operands of this one.
   std::int32_t again(const Instruction& instruction) { return add(instruction); }
   ElementType typeOf(std::int32_t value) const;
   void output(std::int32_t value);
@@ -120,12 +120,12 @@ class ExprEvaluator {
 
   /// outputs[j][k] = program(inputs[0][k], ...) for k in [0, n): any n, contiguous arrays in the
   /// storage type; `first` is the number of the first element, for kRandomBits. An output may be
-  /// the very memory of an input of the same size of type, or not overlap it at all. No allocation
-  /// after the first call on a thread.
+  /// exactly the memory of an input whose type has the same size; else it must not overlap any. No
+  /// allocation after the first call on a thread.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
            std::int64_t n, std::uint64_t first = 0) const;
-  /// The same for rows of n elements; row_bytes[i] leads from one row's operand i to the next
-  /// one's, inputs first. Uniform inputs hold for a row.
+  /// The same for rows of n elements; row_bytes[i] is the distance between rows of operand i,
+  /// inputs first. Uniform inputs hold for a row.
   void runRows(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
                std::int64_t n, std::int64_t rows, std::span<const std::int64_t> row_bytes,
                std::uint64_t first = 0) const;
@@ -134,8 +134,8 @@ class ExprEvaluator {
   /// bodies run very often.
   void runBlock(const std::byte* const* inputs, std::byte* const* outputs, std::int64_t n,
                 std::byte* scratch) const;
-  /// Computes what depends on uniform inputs and constants only; before runBlock, and again
-  /// whenever a uniform input's value changed.
+  /// Computes values that depend only on uniform inputs and constants. Call it before runBlock, and
+  /// again whenever a uniform input's value has changed.
   void prepare(const std::byte* const* inputs, std::byte* scratch) const;
   std::size_t scratchBytes() const;
   std::size_t numRegisters() const;  ///< blocks held at one time
@@ -143,7 +143,7 @@ class ExprEvaluator {
  private:
   struct Impl;
   std::unique_ptr<const Impl> impl_;
-  std::unique_ptr<const Impl> at_once_;  ///< for `run`, where memory lies apart; null: never
+  std::unique_ptr<const Impl> at_once_;  ///< for `run` on distinct memory; null: never
 };
 
 }  // namespace ipujax::engine::expr

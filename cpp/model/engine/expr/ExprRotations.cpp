@@ -20,7 +20,7 @@ std::optional<Shift> shiftOf(const ExprProgram& program, std::int32_t value, Op 
   return Shift{shift->args[0], bits->immediate};
 }
 
-/// What a disjunction rotates left and how far, if it does.
+/// The operand and the distance, if a disjunction is a rotation to the left.
 std::optional<Shift> rotationOf(const ExprProgram& program, const Instruction& i) {
   if (i.op != Op::kBitwiseOr || sizeOf(i.type) != 4) return {};
   for (std::size_t side = 0; side < 2; ++side) {

@@ -5,7 +5,7 @@
 namespace ipujax::engine::expr {
 
 namespace {
-/// Writes one program anew; lives for one call.
+/// Rewrites one program; lives for one call.
 class Rewriter {
  public:
   Rewriter(const ExprProgram& program, const HalfBehaviour& behaviour, std::int64_t& stream)
@@ -78,7 +78,7 @@ class Rewriter {
   std::int32_t integer(std::int64_t bits) { return b_.constant(ElementType::kUInt32, bits); }
   std::int32_t number(double value) { return b_.constantFrom(ElementType::kFloat, value); }
 
-  /// x, a float, as what the half is to hold.
+  /// The float to store as half for x, a float.
   std::int32_t rounded(std::int32_t x, std::int64_t stream) {
     std::int32_t y = behaviour_.stochastic ? stochastic(x, stream) : x;
     if (behaviour_.overflow != HalfBehaviour::Overflow::kInfinity) y = limited(y);
@@ -88,7 +88,7 @@ class Rewriter {
 
   /// One of the two halves around x, the nearer one with the greater chance, so that the mean is x:
   /// floor(x / ulp + u) ulp, with u from 0 to 1. u has 12 bits: with the 11 of x / ulp the sum is
-  /// exact, so a value that is a half stays.
+  /// exact, so values that are halves do not change.
   std::int32_t stochastic(std::int32_t x, std::int64_t stream) {
     const auto exponent = integer(0x7f800000);
     const auto bits = b_.bitcast(x, ElementType::kUInt32);
@@ -102,7 +102,7 @@ class Rewriter {
     return b_.apply(Op::kMultiply, {b_.apply(Op::kFloor, {sum}), ulp});
   }
 
-  /// From 65520 on, which is nearer to 65536, a finite value has overflowed.
+  /// Finite values from 65520 on overflow, since they round to 65536.
   std::int32_t limited(std::int32_t y) {
     if (behaviour_.overflow == HalfBehaviour::Overflow::kSaturate)
       return b_.apply(Op::kClamp, {y, number(-65504), number(65504)});

@@ -6,10 +6,10 @@
 
 namespace ipujax::engine::expr {
 
-/// The program with the rounding of its HALF results written out as float operations. One that
-/// rounds at random has two more inputs behind its own, kUInt32: the words of a key, on which its
-/// random bits depend, beside the number of an element and the stream of a result. That is what
-/// ExprBuilder::setStream said, or else `stream`, which is moved on.
+/// The program with the rounding of its HALF results written out as float operations. With
+/// stochastic rounding it has two more inputs after its own, the kUInt32 words of a key. Its random
+/// bits depend on the key, the number of an element and the stream of a result: the one set by
+/// ExprBuilder::setStream, or else `stream`, which is advanced.
 ExprProgram withHalfRounding(const ExprProgram& program, const HalfBehaviour& behaviour,
                              std::int64_t& stream);
 

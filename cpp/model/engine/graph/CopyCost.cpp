@@ -27,7 +27,7 @@ Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst) {
   if (exchange.bytes > 0) addExchange(cost, system, exchange);
   const Placement placed = placementOf(graph, dst);
   if (placed.elements == 0) return cost;
-  // Runs go from tile to tile without a copy; what is on its tile already is copied there.
+  // Runs from other tiles need no copy on the tile; data already on their tile are copied there.
   const bool direct = exchange.bytes > 0 && src->isContiguous() && dst->isContiguous();
   const auto bytes = direct ? static_cast<std::uint64_t>(exchange.worst_kept_bytes)
                             : placed.max_elements_per_tile * sizeOf(dst->type);

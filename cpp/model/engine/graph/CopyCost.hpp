@@ -4,7 +4,7 @@
 
 namespace ipujax::engine {
 
-/// What copying src to dst costs: exchange where their mappings differ, and a copy on the tile
+/// Cost of copying src to dst: an exchange where their mappings differ, and a copy on the tile
 /// where they do not or where the elements must be rearranged. Step "engine.copy": operands (src,
 /// dst).
 Cost copyCost(const GraphScope& graph, const ViewPtr& src, const ViewPtr& dst);

@@ -8,7 +8,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// Numbers that are kept, 32 MiB of them; beyond that all is forgotten.
+/// Maximum of kept numbers, 32 MiB of them; beyond that, all are dropped.
 constexpr std::size_t kMost = std::size_t{1} << 22;
 
 /// The first variable of a view.

@@ -13,31 +13,31 @@ namespace ipujax::engine {
 
 struct Variable;
 
-/// Bytes that move to the tiles that want them, by tile.
+/// Bytes that move to the tiles that need them, by tile.
 struct MovedBytes {
   double total = 0;
   std::vector<double> received, sent, kept;
 };
 
-/// What was counted already. Equal parts of a program are laid out alike, but begin at other tiles:
-/// a pair of views is known again where all its tiles are as far from each other as before, round
-/// the end of an IPU.
+/// Cache of counted exchanges. Equal parts of a program have the same layout but begin at different
+/// tiles: a pair of views is known if all its tiles are as far from each other as those of a
+/// counted pair, modulo the tiles of an IPU.
 class CountedExchanges {
  public:
   explicit CountedExchanges(const System& system);
 
-  /// Adds to `sum` what moves from one view to the tiles of the other; calls `count` for a pair
-  /// that is new.
+  /// Adds to `sum` the bytes that move from one view to the tiles of the other; calls `count` for a
+  /// new pair.
   void add(MovedBytes& sum, const std::vector<Variable>& variables, const View& from,
            const View& to, const std::function<MovedBytes()>& count);
 
  private:
-  /// How far tiles are from those of another pair: IPUs, and tiles of an IPU.
+  /// Distance of tiles from those of another pair: IPUs, and tiles within an IPU.
   struct Turn {
     std::uint32_t ipus = 0, tiles = 0;
     friend auto operator<=>(const Turn&, const Turn&) = default;
   };
-  /// A mapping that begins at tile 0 of IPU 0, by its number, and where it really begins.
+  /// A mapping shifted to begin at tile 0 of IPU 0, by its number, and where it really begins.
   struct Turned {
     TileMapPtr map;  ///< kept, so that no other mapping gets its address
     std::uint64_t shape;
@@ -48,8 +48,8 @@ class CountedExchanges {
     Turn begin;
   };
   using Key = std::vector<std::uint64_t>;
-  /// What makes a pair of views: their shapes and strides, which of their variables are one, and
-  /// where these are, seen from `begin`.
+  /// What identifies a pair of views: their shapes and strides, which of their variables are the
+  /// same, and where these are relative to `begin`.
   struct Pair {
     const std::vector<Variable>& variables;
     Turn begin;

@@ -31,7 +31,7 @@ Footprint footprintOf(const View& view) {
 }
 
 /// Whether one of two strided views may be read while the other is written: they have no element in
-/// common, or the same elements and the reader replaces one by the other.
+/// common, or are the same elements and the reader may work in place.
 bool mayBeRead(const View& read, const View& written, bool may_replace) {
   if (read.variable != written.variable) return true;
   const Footprint a = footprintOf(read), b = footprintOf(written);
@@ -52,8 +52,8 @@ void appendStridedCopy(GraphImpl& graph, ProgramNode& sequence, const ViewPtr& s
   sequence.children.push_back(stepNode(std::move(step), debug));
 }
 
-/// A view whose elements lie in several pieces, and another of the same shape beside it, both
-/// permuted so that the first walks its pieces in order. `whole` tells that all pieces are walked.
+/// A view whose elements lie in several pieces, and another view of the same shape, both permuted
+/// so that the first walks its pieces in order. `whole`: it walks all of its pieces.
 struct Walk {
   View pieced;
   View other;
@@ -75,8 +75,8 @@ Walk walkInOrder(const View& view, const View& other) {
 /// A piece and the part of the other view that belongs to it, in one shape.
 using Slices = std::vector<std::pair<ViewPtr, ViewPtr>>;
 
-/// Pairs every piece with its part; empty where the pieces are not whole slices of the first
-/// dimension, or where the two cannot be seen in one shape without a new piece.
+/// Pairs every piece with its part; empty if the pieces are not whole slices of the first
+/// dimension, or if the two cannot be viewed in one shape without a new piece.
 Slices slicesOf(const Walk& walk) {
   const View& view = walk.pieced;
   if (!walk.whole || view.shape.empty()) return {};
@@ -109,7 +109,7 @@ ViewPtr partOf(const ViewPtr& joined, const View& view, std::size_t i) {
                            pieces.views[i].shape));
 }
 
-/// All pieces of `view` in such a temporary.
+/// Adds such a temporary; copies all pieces of `view` to it if `fill` is set.
 ViewPtr joinPieces(GraphImpl& graph, ProgramNode& sequence, const View& view, bool fill,
                    const DebugContext& debug) {
   const auto& pieces = *view.pieces;
@@ -125,8 +125,8 @@ ViewPtr overlay(const ViewPtr& joined, View view) {
   return share(std::move(view));
 }
 
-/// Copies between pieces and their parts that are one copy: one exchange and one compute set for
-/// all. Each bears its share of that cost, since some may turn out to need no copy.
+/// Appends copies between pieces and their parts that form one copy, with one exchange and one
+/// compute set. Each has its share of that cost, since some may turn out to need no copy.
 void appendSlices(GraphImpl& graph, ProgramNode& sequence, const Slices& slices, bool into_pieces,
                   const DebugContext& debug) {
   const std::size_t begin = sequence.children.size();
@@ -192,8 +192,8 @@ std::pair<ViewPtr, ViewPtr> withoutRepeats(const ViewPtr& src, const ViewPtr& ds
   return {share(std::move(from)), share(std::move(to))};
 }
 
-/// Libraries read all operands before they write: what a step reads and would write over while it
-/// runs is copied first.
+/// Libraries read all operands before they write, so operands that a step would overwrite while it
+/// reads them are copied first.
 void copyOverwritten(GraphImpl& graph, ProgramNode& sequence, Step& step,
                      const DebugContext& debug) {
   const auto is_overwritten = [&](std::uint32_t read) {

@@ -8,17 +8,17 @@
 #include "engine/graph/ProgramNode.hpp"
 #include "engine/image/Step.hpp"
 
-/// How a PopLibs function of the model adds its work to a program. Poplar's handles convert to what
-/// is asked for here: a Graph to a GraphScope, a Tensor to a ViewPtr, a Program to its node.
+/// How a PopLibs function of the model adds its work to a program. Poplar's handles convert to the
+/// types used here: a Graph to a GraphScope, a Tensor to a ViewPtr, a Program to its node.
 namespace ipujax::engine {
 
-/// One operand of a step. The kernel sees a strided view; a tensor that is no such view (a concat,
-/// some reshapes), or that is not row-major where `contiguous` is asked for, is copied to (and,
-/// when written, back from) a temporary by emit, and that copy is charged.
+/// One operand of a step. The kernel sees a strided view. emit copies a tensor that is not such a
+/// view (a concat, some reshapes), or not row-major if `contiguous` is set, to (and, when written,
+/// back from) a temporary, and charges that copy.
 struct Use {
   Use(ViewPtr view, Access access, bool contiguous = false)
       : view(std::move(view)), access(access), contiguous(contiguous) {}
-  /// Of Poplar's Tensor, which knows its graph.
+  /// From Poplar's Tensor, which knows its graph.
   template <class Tensor, class = decltype(std::declval<const Tensor&>().graphImpl())>
   Use(const Tensor& tensor, Access access, bool contiguous = false)
       : Use(tensor.view(), access, contiguous) {
@@ -28,7 +28,7 @@ struct Use {
   ViewPtr view;
   Access access;
   bool contiguous;
-  const GraphImpl* graph = nullptr;  ///< where it is known, emit checks it
+  const GraphImpl* graph = nullptr;  ///< if it is known, emit checks it
 };
 
 struct StepSpec {

@@ -10,14 +10,14 @@
 namespace ipujax::engine {
 namespace {
 
-/// Runs that are looked at one by one. Of tensors with more of them: the tiles, and the runs of
+/// Up to this many runs, all are counted. For tensors with more: the sampled tiles, and the runs of
 /// each.
 constexpr std::uint64_t kRuns = 1 << 12;
 constexpr std::uint64_t kTiles = 32;
 constexpr std::uint64_t kRunsOfTile = 128;
-constexpr std::ptrdiff_t kFewParts = 64;  ///< that are sorted as they come
+constexpr std::ptrdiff_t kFewParts = 64;  ///< are sorted directly
 
-/// Whether both are one view of two variables with one mapping.
+/// Whether both are the same view of variables with the same mapping.
 bool isLaidOutAlike(const GraphImpl& graph, const View& a, const View& b) {
   if (!a.isStrided() || !b.isStrided() || a.offset != b.offset || a.strides != b.strides)
     return false;
@@ -33,7 +33,7 @@ bool mayRepeat(const View& view) {
   return !view.isStrided() && std::ranges::any_of(view.pieces->views, mayRepeat);
 }
 
-/// Elements that follow each other in memory, where the view's last dimensions are compact.
+/// Length of runs of consecutive elements in memory, from the view's last, compact dimensions.
 std::uint64_t runOf(const View& view) {
   std::uint64_t run = 1;
   for (std::size_t d = view.shape.size(); d-- > 0;) {
@@ -61,8 +61,7 @@ void grow(std::vector<double>& by_tile, std::uint32_t tile, double bytes) {
   by_tile[tile] += bytes;
 }
 
-/// Sorts what consists of long sorted runs, such as the parts of a source that is walked
-/// repeatedly.
+/// Sorts a sequence of long sorted runs, such as the parts of a source that is walked repeatedly.
 template <class T, class Less>
 void sortRuns(std::span<T> all, const Less& less) {
   std::vector<std::ptrdiff_t> ends{0};
@@ -86,7 +85,7 @@ void sortRuns(std::span<T> all, const Less& less) {
   }
 }
 
-/// Whether equal keys stand together.
+/// Whether equal keys are adjacent.
 template <class T, class KeyOf>
 bool isGrouped(const std::vector<T>& all, const KeyOf& keyOf) {
   std::vector<char> seen;
@@ -100,7 +99,7 @@ bool isGrouped(const std::vector<T>& all, const KeyOf& keyOf) {
 }
 
 double mostOf(const std::vector<double>& by_tile) {
-  // Several at once: each of them would wait for the one before.
+  // Several maxima at once, as each step of a single one would wait for the step before.
   std::array<double, 8> most{};
   std::size_t tile = 0;
   for (; tile + most.size() <= by_tile.size(); tile += most.size())
@@ -111,14 +110,14 @@ double mostOf(const std::vector<double>& by_tile) {
 
 }  // namespace
 
-/// Consecutive elements of a source on one tile, wanted on another.
+/// Consecutive elements of a source on one tile, needed on another.
 struct ExchangeCount::Part {
   std::uint32_t to_tile, variable;
   std::uint64_t begin, end;
   std::uint32_t from_tile;
 };
 
-/// One operand: the moves, all of them or some.
+/// Counts the moves of one operand, all of them or a sample.
 class ExchangeCount::Operand {
  public:
   Operand(const GraphImpl& graph, const View& from, const View& to)
@@ -162,7 +161,7 @@ class ExchangeCount::Operand {
     turn_ = from_.numElements();
   }
 
-  /// Some runs of as many elements as are on a tile, evenly spaced.
+  /// Counts some evenly spaced runs of as many elements as are on a tile.
   void sample(std::uint64_t all, std::uint64_t run) {
     const std::uint64_t used =
         to_.isStrided() ? variables_[to_.variable].map->tiles_used : graph_.system.numTiles();
@@ -178,7 +177,7 @@ class ExchangeCount::Operand {
     }
   }
 
-  /// Elements [first, first + count) of the views.
+  /// Counts elements [first, first + count) of the views.
   void range(std::size_t first, std::size_t count) {
     seen_ += static_cast<double>(count) * weight_;
     forEachRun(to_, first, count, [&](std::uint32_t variable, std::int64_t begin, std::size_t n) {
@@ -191,7 +190,7 @@ class ExchangeCount::Operand {
     });
   }
 
-  /// The same, all wanted on one tile.
+  /// The same, for elements that are all needed on one tile.
   void part(std::uint32_t tile, std::size_t first, std::size_t count) {
     count = (first + count - 1) / each_ + 1 - first / each_;
     first = first / each_ % turn_;
@@ -202,7 +201,7 @@ class ExchangeCount::Operand {
     forEachSource(0, count - before_end, [&](Part part) { piece(part, tile); });
   }
 
-  /// Calls fn for parts of elements [first, first + count) of the source, without their wish.
+  /// Calls fn for parts of elements [first, first + count) of the source, without their to_tile.
   template <class F>
   void forEachSource(std::size_t first, std::size_t count, const F& fn) const {
     if (count == 0) return;
@@ -216,8 +215,8 @@ class ExchangeCount::Operand {
                });
   }
 
-  /// A tile that wants all of the source, `turns` times: many do of a broadcast, so the source is
-  /// looked up once for all of them.
+  /// Counts a tile that needs all of the source, `turns` times. In a broadcast many tiles do, so
+  /// the source is looked up once for all of them.
   void takeAll(std::uint32_t tile, double turns) {
     if (wants_all_.empty()) {
       std::vector<Part> parts;
@@ -249,14 +248,14 @@ class ExchangeCount::Operand {
     moved_ += bytes;
   }
 
-  /// Of a sample it is not known which tile sends most.
+  /// A sample does not tell which tile sends most.
   void send(std::uint32_t tile, double bytes) {
     if (tile != TileMap::kUnmapped && !is_sample_) grow(result_.sent, tile, bytes);
   }
 
   bool wantsAll(std::uint32_t tile) const { return tile < wants_all_.size() && wants_all_[tile]; }
 
-  /// Whether some other tile wants all that a tile has.
+  /// Whether some other tile needs all that a tile has.
   bool sendsAll(std::uint32_t tile) const {
     return num_want_all_ > (wantsAll(tile) ? std::size_t{1} : std::size_t{0});
   }
@@ -276,7 +275,7 @@ class ExchangeCount::Operand {
     }
   }
 
-  /// Those of one tile together, and in order. They mostly come tile by tile, so that few are
+  /// Groups parts by tile and sorts each group. They mostly come tile by tile, so that few are
   /// sorted at a time.
   static void sortParts(std::vector<Part>& parts) {
     const auto tileOf = [](const Part& part) { return part.to_tile; };
@@ -295,8 +294,8 @@ class ExchangeCount::Operand {
     }
   }
 
-  /// Of parts that begin at one element only the longest, in order. A small source that many tiles
-  /// want has few elements for its many parts; others stay as they are.
+  /// Keeps only the longest of the parts that begin at the same element, in order. This is for a
+  /// small source that many tiles need: it has few elements for its many parts. Others stay.
   static void keepLongest(std::vector<Part>& parts) {
     if (parts.empty()) return;
     const auto [least, most] = std::ranges::minmax(parts, {}, &Part::begin);
@@ -314,7 +313,7 @@ class ExchangeCount::Operand {
     parts = std::move(kept);
   }
 
-  /// Elements that a tile wants, and those that a tile sends, once each.
+  /// Counts the elements that a tile needs, and those that a tile sends, once each.
   void countOnce() {
     for (std::uint32_t tile = 0; tile < held_.size(); ++tile)
       if (sendsAll(tile)) send(tile, held_[tile]);
@@ -331,10 +330,10 @@ class ExchangeCount::Operand {
   View from_, to_;
   bool repeats_ = false;
   double bytes_ = 1;
-  std::size_t each_ = 1;  ///< how often each element of from_ follows itself
-  std::size_t turn_ = 1;  ///< elements of from_: the following ones are the same again
+  std::size_t each_ = 1;  ///< how often each element of from_ repeats in a row
+  std::size_t turn_ = 1;  ///< elements of from_, after which they repeat
   bool is_sample_ = false;
-  double weight_ = 1;  ///< elements that each one looked at stands for
+  double weight_ = 1;  ///< elements that each counted one stands for
   double seen_ = 0, moved_ = 0;
   MovedBytes result_;
   std::vector<Part> parts_;
@@ -354,7 +353,7 @@ Exchange ExchangeCount::result() const {
   const auto& [total, received, sent, kept] = moved_;
   const double most_received = mostOf(received);
   const double most_kept = mostOf(kept);
-  double landed = std::max(most_received, most_kept);  // of tiles that one of the two has none of
+  double landed = std::max(most_received, most_kept);  // of tiles that have only one of the two
   if (most_kept > 0)
     for (std::size_t tile = 0; tile < std::min(received.size(), kept.size()); ++tile)
       landed = std::max(landed, received[tile] + kept[tile]);

@@ -5,7 +5,7 @@
 #include "engine/graph/CountedExchanges.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
-/// What must move over the on-chip exchange before a compute set or a copy.
+/// Data that must move over the on-chip exchange before a compute set or a copy.
 namespace ipujax::engine {
 
 struct Exchange {
@@ -16,15 +16,14 @@ struct Exchange {
   double worst_landed_bytes = 0;  ///< most that one tile has in the end
 };
 
-/// Counts the elements of operands that are on another tile than the elements they are for. A tile
-/// receives an element once, also where a broadcast repeats it. Exact up to 4,096 runs of
-/// consecutive elements; beyond that it is estimated from some tiles. It lives for one function's
-/// plan.
+/// Counts the elements of operands that are not on the tile of the elements they are for. A tile
+/// receives an element once, even if a broadcast repeats it. Exact up to 4,096 runs of consecutive
+/// elements; beyond that it is estimated from some tiles. It lives for one function's plan.
 class ExchangeCount {
  public:
   explicit ExchangeCount(const GraphScope& graph) : graph_(graph.impl) {}
 
-  /// Element i of `from`, in row-major order, goes where element i of `to` is.
+  /// Element i of `from`, in row-major order, goes to the tile of element i of `to`.
   void add(const ViewPtr& from, const ViewPtr& to);
   Exchange result() const;
 

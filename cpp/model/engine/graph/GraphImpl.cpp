@@ -7,8 +7,8 @@
 namespace ipujax::engine {
 namespace {
 
-/// Layout groups begin at as many tiles of an IPU: 23 apart on a Mk2, so that few tiles differ in
-/// what they hold and the account of memory stays quick.
+/// Number of tiles of an IPU where layout groups begin: 23 apart on a Mk2, so that few tiles differ
+/// in what they hold and the account of memory stays quick.
 constexpr std::size_t kStarts = 64;
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 namespace ipujax::engine {
 
-/// Bytes by the IPU that sends and the one that receives.
+/// Bytes by sending and receiving IPU.
 using LinkBytes = std::map<std::pair<unsigned, unsigned>, double>;
 
-/// Adds bytes sent between IPUs at one time: the IPUs meet before and after.
+/// Adds bytes sent between IPUs at the same time; the IPUs sync before and after.
 void addLinkTransfer(Cost& cost, const System& system, const LinkBytes& sent);
 
 }  // namespace ipujax::engine

@@ -2,7 +2,7 @@
 
 #include "engine/graph/GraphImpl.hpp"
 
-// The part of GraphImpl that is about replicas within one: variables that exist several times.
+// The functions of GraphImpl for replicas within a replica: variables that exist several times.
 namespace ipujax::engine {
 namespace {
 

@@ -5,10 +5,10 @@
 #include "engine/graph/Exchange.hpp"
 #include "engine/graph/GraphImpl.hpp"
 
-/// Closed-form questions about tile mappings, from which PopLibs functions of the model make costs.
+/// Closed-form estimates for tile mappings, from which the model's PopLibs functions make costs.
 namespace ipujax::engine {
 
-/// How a tensor's elements lie on the tiles.
+/// How a tensor's elements are spread over the tiles.
 struct Placement {
   std::uint64_t elements = 0;
   std::uint64_t tiles_used = 1;
@@ -19,13 +19,14 @@ Placement placementOf(const GraphScope& graph, const ViewPtr& tensor);
 /// Adds an exchange phase to a cost: cycles of the tile that receives or sends most, and one sync.
 void addExchange(Cost& cost, const System& system, const Exchange& exchange);
 
-/// Adds bytes sent from one IPU to another: the IPUs meet before and after.
+/// Adds bytes sent from one IPU to another; the IPUs sync before and after.
 void addLinkTransfer(Cost& cost, const System& system, unsigned from, unsigned to, double bytes);
 
-/// Adds one transfer between an IPU and the host's memory: the IPU meets the host before and after.
+/// Adds one transfer between an IPU and the host's memory; the IPU syncs with the host before and
+/// after.
 void addStreamingTransfer(Cost& cost, const Machine& machine, double bytes);
-/// The same between the tiles of each replica, all at one time, and the host, which is asked
-/// `requests` times.
+/// The same between the tiles of all replicas, at the same time, and the host, with `requests`
+/// requests to the host.
 void addHostTransfer(Cost& cost, const GraphScope& graph, double bytes, double requests);
 
 /// Adds one compute set: worst tile's cycles, busy tiles, and one sync.

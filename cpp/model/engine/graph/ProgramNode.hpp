@@ -36,12 +36,12 @@ enum class ProgramKind : std::uint8_t {
   kStreamIn,   ///< stream ids[0] to tensor
   kStreamOut,  ///< tensor to stream ids[0]
   kRepeat,
-  kWhile,  ///< children: condition, body; `count` = 1 to go on while true
+  kWhile,  ///< children: condition, body; `count` = 1 to continue while true
   kIf,
   kSwitch,
   kCall,
   kPrint,
-  kUndefine,  ///< what the tensor holds is not needed any more
+  kUndefine,  ///< the tensor's value is no longer needed
   kError,
 };
 
@@ -50,7 +50,7 @@ struct ProgramNode {
   ProgramNode() = default;
   ProgramNode(const ProgramNode&) = default;
   ProgramNode& operator=(const ProgramNode&) = default;
-  /// Programs may be nested deeper than a stack has room for.
+  /// Without recursion, as programs may be nested too deeply for the stack.
   ~ProgramNode() {
     std::vector<std::shared_ptr<ProgramNode>> rest = std::move(children);
     while (!rest.empty()) {
@@ -69,13 +69,13 @@ struct ProgramNode {
   std::uint64_t count = 0;
   std::vector<std::uint32_t> ids;
   std::vector<std::int64_t> selectors;
-  std::string text;  ///< of an error; the name of a sequence that profiles tell of
+  std::string text;  ///< of an error; the name of a sequence in profiles
   DebugContext debug;
 };
 
 using ProgramNodePtr = std::shared_ptr<ProgramNode>;
 
-/// One level of a walk that recurses into programs, while it lives.
+/// Counts one level of recursion into programs while it exists.
 class NestingLevel {
  public:
   explicit NestingLevel(int& depth) : depth_(depth) {

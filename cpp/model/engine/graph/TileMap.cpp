@@ -11,7 +11,7 @@ constexpr int kTries = 4;
 }  // namespace
 
 std::size_t TileMap::behind(std::uint64_t element) const {
-  // Most mappings have regions of nearly one size, so a guess is near.
+  // Most mappings have regions of nearly the same size, so a guess is close.
   if (regions.size() > kFew && element < elements) {
     std::size_t guess = std::min(element * regions.size() / elements, regions.size() - 1);
     for (int tries = 0; tries < kTries; ++tries) {
@@ -83,7 +83,7 @@ TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& ti
   const std::uint64_t used = linearTilesUsed(elements, tiles.size(), division);
   std::vector<TileMap::Region> regions;
   regions.reserve(used);
-  // Tile t begins at grain t * num_grains / used: the quotient goes on with its remainder.
+  // Tile t begins at grain t * num_grains / used; the loop updates quotient and remainder.
   const std::uint64_t step = num_grains / used;
   const std::uint64_t step_rest = num_grains % used;
   std::uint64_t begin = 0;

@@ -27,7 +27,7 @@ struct TileMap {
   std::uint64_t endOf(std::size_t i) const {
     return i + 1 < regions.size() ? regions[i + 1].begin : elements;
   }
-  /// The number of the first region behind an element.
+  /// The index of the first region that begins after an element.
   std::size_t behind(std::uint64_t element) const;
   /// Calls fn(tile, from, to) for the parts of elements [begin, end) on one tile each, in order.
   template <class F>
@@ -52,10 +52,10 @@ struct LinearDivision {
   std::uint64_t grain = 1;
   friend auto operator<=>(const LinearDivision&, const LinearDivision&) = default;
 };
-/// The tiles that an even spread needs, of `num_tiles`; 1 for no elements.
+/// The number of tiles, at most `num_tiles`, that an even spread needs; 1 for no elements.
 std::uint64_t linearTilesUsed(std::uint64_t elements, std::uint64_t num_tiles,
                               const LinearDivision& division);
-/// Even spread over `tiles` (physical numbers), in order from the one at `start`, round the end.
+/// Even spread over `tiles` (physical numbers), in order from index `start`, wrapping at the end.
 TileMapPtr linearTileMap(std::uint64_t elements, const std::vector<unsigned>& tiles,
                          const LinearDivision& division, std::size_t start = 0);
 TileMapPtr tileMapOf(std::uint64_t elements, std::vector<TileMap::Region> regions);

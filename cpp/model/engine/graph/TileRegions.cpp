@@ -9,7 +9,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The counts of a mapping, once elements [begin, end) are on another tile.
+/// Updates the counts of a mapping for elements [begin, end) that move to another tile.
 void moveCounts(TileMap& map, std::uint64_t begin, std::uint64_t end, std::uint32_t tile) {
   auto& counts = map.per_tile;
   map.forEachPart(begin, end, [&](std::uint32_t on, std::uint64_t from, std::uint64_t to) {
@@ -36,7 +36,7 @@ void setRegion(TileMapPtr& map, std::uint64_t begin, std::uint64_t end, std::uin
     map = withRegion(map, begin, end, tile);
     return;
   }
-  auto& own = const_cast<TileMap&>(*map);  // tileMapOf makes them, and nobody looks at this one
+  auto& own = const_cast<TileMap&>(*map);  // tileMapOf made it non-const, and nothing else uses it
   moveCounts(own, begin, end, tile);
   auto& regions = own.regions;
   const std::size_t next = own.behind(end);
@@ -46,7 +46,7 @@ void setRegion(TileMapPtr& map, std::uint64_t begin, std::uint64_t end, std::uin
   std::size_t num_made = 0;
   if (first == regions.begin() || std::prev(first)->tile != tile) made[num_made++] = {begin, tile};
   if (end < own.elements && after != tile) made[num_made++] = {end, after};
-  // `end` itself may begin a region, which `made` has again.
+  // `end` itself may begin a region, which `made` also has.
   const auto last =
       end < own.elements ? regions.begin() + static_cast<std::ptrdiff_t>(next) : regions.end();
   const auto kept = std::min<std::size_t>(num_made, static_cast<std::size_t>(last - first));

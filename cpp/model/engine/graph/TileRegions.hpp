@@ -10,8 +10,8 @@ namespace ipujax::engine {
 /// these regions.
 TileMapPtr withRegions(const TileMapPtr& map, std::vector<TileMap::Region> regions,
                        std::uint64_t end);
-/// Moves elements [begin, end) to `tile`: in place where nothing else has the mapping, so that a
-/// mapping that is made call by call does not grow with the square of its regions.
+/// Moves elements [begin, end) to `tile`, in place if nothing else uses the mapping: so the time to
+/// make a mapping call by call does not grow with the square of its regions.
 void setRegion(TileMapPtr& map, std::uint64_t begin, std::uint64_t end, std::uint32_t tile);
 
 }  // namespace ipujax::engine

@@ -73,7 +73,7 @@ View joined(std::vector<View> views, ElementType type, std::vector<std::size_t> 
   return view;
 }
 
-/// The strides that show `view` in `shape` without moving elements, where there are such.
+/// The strides that show `view` in `shape` without moving elements, if there are any.
 std::optional<std::vector<std::int64_t>> stridesFor(const View& view,
                                                     const std::vector<std::size_t>& shape) {
   std::vector<std::size_t> old_shape;

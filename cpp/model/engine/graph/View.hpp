@@ -14,14 +14,14 @@ struct Pieces;
 
 /// Where the elements of a tensor are. Element (i0, i1, ...) is element
 /// `offset + sum(i_k * strides[k])` of the source: a whole variable, or the row-major elements of
-/// several views one after another (`pieces`), which is how concat and general reshapes are told.
+/// several views one after another (`pieces`), as for concat and general reshapes.
 struct View {
   ElementType type = ElementType::kFloat;
   std::vector<std::size_t> shape;
   std::vector<std::int64_t> strides;
   std::int64_t offset = 0;
   std::uint32_t variable = 0;
-  std::shared_ptr<const Pieces> pieces;  ///< null where the source is `variable`
+  std::shared_ptr<const Pieces> pieces;  ///< null if the source is `variable`
 
   std::size_t numElements() const;
   bool isStrided() const { return pieces == nullptr; }
@@ -46,7 +46,7 @@ View reshapeView(const View& view, std::vector<std::size_t> shape);
 View permuteView(const View& view, const std::vector<unsigned>& permutation);
 View sliceView(const View& view, unsigned dimension, std::size_t begin, std::size_t end);
 View concatViews(const std::vector<View>& views, unsigned dimension);
-/// Where all elements lie in one piece, the view of that piece; otherwise the view itself.
+/// If all elements lie in one piece, the view of that piece; otherwise the view itself.
 View simplifyView(View view);
 
 /// Calls fn(variable, begin, length) for the runs of consecutive memory elements that make

@@ -41,7 +41,7 @@ struct BufferDesc {
 };
 
 enum class NodeKind : std::uint8_t {
-  kSequence,     ///< children in order; named debug[value - 1], or by 0 not at all
+  kSequence,     ///< children in order; its name is debug[value - 1], none if `value` is 0
   kStep,         ///< steps[value]
   kRepeat,       ///< child 0, `value` times
   kRepeatWhile,  ///< child 0 = condition, then predicate, child 1 = body; `value` = 1 while true
@@ -91,7 +91,7 @@ struct MemoryAccount {
 struct StreamingAccount {
   std::uint64_t capacity = 0;
   std::uint64_t bytes = 0;            ///< all remote buffers
-  std::uint64_t temporary_bytes = 0;  ///< those that are no parameter and no result
+  std::uint64_t temporary_bytes = 0;  ///< those that are neither a parameter nor a result
   bool fits() const { return bytes <= capacity; }
 };
 
@@ -102,10 +102,10 @@ struct IpuAccount {
   double link_cycles = 0;       ///< copies from and to other IPUs
   double host_cycles = 0;       ///< copies from and to streaming memory
   double io_cycles = 0;         ///< streams and callbacks that the tiles wait for
-  double hidden_io_cycles = 0;  ///< streams that pass while the tiles do other things
+  double hidden_io_cycles = 0;  ///< streams that run while the tiles do other work
   double idle_cycles = 0;       ///< while others work, or before a copy that both take part in
-  std::uint64_t worst_tile_bytes = 0;  ///< as MemoryAccount's, of the tiles of this IPU
-  TileParts worst_tile;                ///< the same bytes, by what they are for
+  std::uint64_t worst_tile_bytes = 0;  ///< as in MemoryAccount, for the tiles of this IPU
+  TileParts worst_tile;                ///< the same bytes, by their use
   double cycles() const {
     return compute_cycles + exchange_cycles + link_cycles + host_cycles + io_cycles + idle_cycles;
   }
@@ -114,7 +114,7 @@ struct IpuAccount {
 /// A host stream that was not bound to an input or output.
 struct StreamSpec {
   std::string handle;
-  std::uint64_t bytes = 0;  ///< that one copy moves in one replica
+  std::uint64_t bytes = 0;  ///< moved by one copy in one replica
   bool to_device = true;
   bool broadcasts = false;  ///< all replicas read the same blocks; else each has its own stream
   std::uint32_t parts = 1;  ///< replicas within one: a block has the parts of all of them
@@ -136,22 +136,22 @@ struct Image {
   double clock_hz = 0;
   std::uint32_t num_tiles = 0;
   double cycles_without_host = 0;  ///< from beginning to end if streams and callbacks took no time
-  /// Iterations that the account takes loops to have whose count only a run knows.
+  /// Iterations that the account assumes for loops whose count only a run knows.
   std::uint64_t assumed_trip_count = 1;
   Mechanisms mechanisms;  ///< what the build did, and what a session may do
   std::string stablehlo;  ///< the module as MLIR bytecode or text, for as_text()
   std::string fingerprint;
   StreamingAccount streaming;
-  std::optional<Profile> profile;  ///< if the build was asked for one
+  std::optional<Profile> profile;  ///< if requested from the build
 
-  /// From the beginning to the end of a run: steps of different IPUs run at one time.
+  /// From the beginning to the end of a run: steps of different IPUs run at the same time.
   double elapsedCycles() const;
   /// The account of one run: the sum over the steps, loops multiplied by their counts. This and
   /// the next two are in account/ImageCost.cpp.
   Cost cost() const;
-  /// The same of one node of the tree and all below it, each time that it runs.
+  /// The same for one run of a node of the tree and all below it.
   Cost costOf(std::uint32_t node) const;
-  /// Loops whose count only a run knows, and the cycles of one iteration of each, added up.
+  /// Loops whose count only a run knows, and the sum of the cycles of one iteration of each.
   struct UnknownLoops {
     std::uint64_t count = 0;
     double iteration_cycles = 0;
@@ -161,7 +161,7 @@ struct Image {
   /// Sealed bytes: magic, format and ipujax version, checksum, contents. This and the next two are
   /// in verify/ImageFile.cpp.
   std::string serialise() const;
-  /// Contents as `serialise` writes them last, and a seal that fits them: for those who alter them.
+  /// Contents as `serialise` writes them, with a seal that fits, for callers that alter them.
   static std::string seal(const std::string& contents);
   /// Throws ImageError (cut short, altered, another version) and never reads out of bounds.
   static std::shared_ptr<const Image> deserialise(std::span<const std::byte> bytes);

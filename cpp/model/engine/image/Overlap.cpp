@@ -72,7 +72,7 @@ bool areApart(const Footprint& a, const Footprint& b) {
 }
 
 bool areElementsApart(const Footprint& footprint) {
-  // Mostly row-major: from the last dimension on, each steps over all that is inside it.
+  // Mostly row-major: from the last dimension on, each stride spans all inner dimensions.
   std::int64_t inner = footprint.element;
   bool nested = true;
   for (std::size_t d = footprint.dims.size(); d-- > 0 && nested;) {

@@ -20,17 +20,17 @@ struct Footprint {
   std::int64_t element = 1;  ///< bytes
   std::vector<Dim> dims;     ///< those of more than one element
   bool isEmpty() const { return begin == end; }
-  /// That of an operand whose element at index 0, 0, ... lies at `place`; memory is reused.
+  /// Sets it to an operand whose element at index 0, 0, ... lies at `place`; reuses memory.
   void assign(const OperandDesc& operand, std::int64_t place);
   void move(std::int64_t by) { at += by, begin += by, end += by; }
 };
 
-/// The same elements in the same order.
+/// Whether both have the same elements in the same order.
 bool isSame(const Footprint& a, const Footprint& b);
-/// No byte belongs to both. May miss that of views that are woven into each other in unusual ways;
-/// slices and every n-th elements of one array are found to be apart.
+/// Whether no byte belongs to both. May be false for disjoint views that interleave in unusual
+/// ways; recognises slices, and every n-th elements, of one array.
 bool areApart(const Footprint& a, const Footprint& b);
-/// No two elements share a byte. As above.
+/// Whether no two elements share a byte. May be false as above.
 bool areElementsApart(const Footprint& footprint);
 
 }  // namespace ipujax::engine

@@ -7,12 +7,12 @@
 
 namespace ipujax::engine {
 
-/// When a step or a loop runs for the first time on the model's clock, and what it does then. The
-/// IPUs are one bit each; those from the 64th on share the last bit.
+/// The first run of a step or a loop on the model's clock. `ipus` has one bit for each IPU; IPUs
+/// from the 64th on share the last bit.
 struct Slice {
   std::uint64_t node = 0;
   std::uint64_t ipus = 0;
-  double times = 1;  ///< that a run does what the slice shows
+  double times = 1;  ///< that a run executes the slice
   double begin_cycles = 0;
   double cycles = 0;  ///< of all iterations of a loop
   double compute_cycles = 0;
@@ -36,25 +36,25 @@ struct TensorProfile {
   ElementType type = ElementType::kFloat;
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
-  std::uint64_t peak_tile_bytes = 0;  ///< on the tile that is fullest, where it is live then
-  std::uint64_t live_at_peak = 0;     ///< of which IPUs, one bit each as in Slice
+  std::uint64_t peak_tile_bytes = 0;  ///< on the fullest tile, if it is live at the peak
+  std::uint64_t live_at_peak = 0;     ///< at the peaks of which IPUs, one bit each as in Slice
   bool always_live = false;
 };
 
-/// The bytes of each tile of one IPU when its fullest tile is fullest.
+/// The bytes of each tile of one IPU at the peak of its fullest tile.
 struct TileProfile {
   std::uint32_t fullest_tile = 0;         ///< counted from the IPU's first
   std::vector<std::uint32_t> tile_bytes;  ///< of each tile, category after category
 };
 
-/// Where time and memory go: what a report shows beside the costs of the steps. Made on request.
+/// Where time and memory go: what reports show besides the costs of the steps. Made on request.
 struct Profile {
   std::vector<Slice> slices;
   std::vector<LivePoint> live;
   std::vector<std::string> categories;  ///< of tile memory
   std::vector<TensorProfile> tensors;   ///< the largest, and those that fill the fullest tiles
   std::vector<TileProfile> ipus;
-  double half_flops_per_cycle = 0;  ///< most that all tiles of a device do, operands of 16 bits
+  double half_flops_per_cycle = 0;  ///< peak of all tiles of a device, for 16-bit operands
   double float_flops_per_cycle = 0;
 };
 

@@ -12,7 +12,7 @@
 
 namespace ipujax::engine {
 
-/// Row-major with no gaps; dims of size 1 are ignored, and no elements are always so.
+/// Row-major with no gaps; dims of size 1 are ignored, and empty arrays are always row-major.
 bool isRowMajor(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
 
 enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -20,8 +20,8 @@ enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
 /// A strided view of one buffer, as a kernel sees it. Strides are in elements, may be 0 (broadcast)
 /// or negative (reverse). The kernel gets a pointer to the element at index 0, 0, ...
 ///
-/// What may be assumed of the way its elements lie in memory is asked here, and nowhere derived
-/// from strides a second time: a broadcast has fewer elements in memory than in its shape.
+/// Only its functions tell how its elements lie in memory; no other code derives this from strides:
+/// a broadcast has fewer elements in memory than in its shape.
 struct OperandDesc {
   std::uint32_t buffer = 0;
   ElementType type = ElementType::kFloat;
@@ -36,16 +36,16 @@ struct OperandDesc {
     return n;
   }
   bool isContiguous() const;  ///< row-major with no gaps (dims of size 1 are ignored)
-  bool isSingle() const;      ///< every index means the same one element; false where there is none
-  /// Contiguous or single: all that a mechanism knows that walks operands along memory.
+  bool isSingle() const;      ///< every index means the same element; false if there is none
+  /// Contiguous or single: the only views known to mechanisms that walk operands along memory.
   bool isContiguousOrSingle() const { return isContiguous() || isSingle(); }
-  /// Elements of the buffer between the lowest and the highest one it has, and which is the lowest.
+  /// Its lowest element in the buffer, and the number of elements from there to its highest one.
   struct Extent {
     std::int64_t first = 0;
     std::int64_t elements = 0;
   };
   Extent extent() const;
-  /// The stride of dimensions [begin, end) walked as one, or nothing where they are not one run.
+  /// The stride of dimensions [begin, end) walked as one, or nothing if they are not one run.
   std::optional<std::int64_t> strideOf(std::size_t begin, std::size_t end) const;
 };
 
@@ -59,7 +59,7 @@ struct StepDesc {
   Cost cost;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> in_place;
   std::uint32_t debug = 0;      ///< index into the image's table of names and source lines
-  std::vector<StepDesc> inner;  ///< what an engine.rows runs, see engine/kernels/reduce/Rows.cpp
+  std::vector<StepDesc> inner;  ///< run by an engine.rows, see engine/kernels/reduce/Rows.cpp
 };
 
 }  // namespace ipujax::engine

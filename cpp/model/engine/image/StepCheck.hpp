@@ -14,7 +14,7 @@ namespace ipujax::engine {
 
 struct Image;
 
-/// One operand of a step that is asked what its kernel needs; the first "no" refuses the image.
+/// Checks one operand of a step for what its kernel needs; the first failure refuses the image.
 class OperandCheck {
  public:
   const OperandDesc& desc() const { return *desc_; }
@@ -45,9 +45,9 @@ class OperandCheck {
   const OperandDesc* desc_;
 };
 
-/// What a kernel says it needs of its step, before one is made: everything that it relies on
-/// without looking again. Reach, alignment and overlap of operands were verified by then; the
-/// sizes of an operand, and their product, fit 48 bits.
+/// Checks a kernel's needs of its step before the kernel is made: everything that it relies on
+/// without checking again. Bounds, alignment and overlap of operands are verified elsewhere; the
+/// sizes of an operand, and their product, fit in 48 bits.
 class StepCheck {
  public:
   static constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
@@ -62,20 +62,20 @@ class StepCheck {
     if (!good) refuse(what);
   }
 
-  /// Exactly so many operands.
+  /// Needs exactly n operands.
   void operands(std::size_t n) const;
-  /// Is never written; is written as a whole; is read and written.
+  /// Needs operand i to be: never written; written as a whole; read and written.
   OperandCheck read(std::size_t i) const { return access(i, Access::kRead, "be only read"); }
   OperandCheck written(std::size_t i) const { return access(i, Access::kWrite, "be written"); }
   OperandCheck updated(std::size_t i) const {
     return access(i, Access::kReadWrite, "be read and written");
   }
   OperandCheck anyAccess(std::size_t i) const { return {*this, i}; }
-  /// Operand `written` may be the very memory of operand `read`, element by element.
+  /// Operand `written` may be exactly the memory of operand `read`, element by element.
   void mayReplace(std::size_t read, std::size_t written) { in_place_.emplace(read, written); }
-  /// The same of each operand from `first_written` on, and any one before.
+  /// The same for each operand from `first_written` on, and any operand before it.
   void mayReplaceAny(std::size_t first_written) { first_written_ = first_written; }
-  /// Operands may overlap in any way: nothing that the kernel relies on changes by it.
+  /// Operands may overlap in any way: the kernel does not rely on distinct memory.
   void allowOverlaps() { may_overlap_ = true; }
   bool mayOverlap() const { return may_overlap_; }
   bool mayShare(std::size_t a, std::size_t b) const;

@@ -18,9 +18,9 @@ class HostCallbacks;
 
 /// How the replicas of a program copy their streams.
 enum class StreamThreads : std::uint8_t {
-  kPool,        ///< at one time, each from a thread of the pool; nobody waits
+  kPool,        ///< concurrently, each from a thread of the pool; no copy waits
   kOne,         ///< one after another, on the thread that runs the program
-  kEachReplica  ///< at one time, on a thread for each: a copy may wait for that of another replica
+  kEachReplica  ///< concurrently, on a thread for each: a copy may wait for another replica's
 };
 
 /// The host's end of a program's streams; each copy of a stream moves the next block of a replica.
@@ -32,14 +32,14 @@ class HostStreams {
   virtual void write(std::uint32_t stream, std::uint32_t replica, const void* device,
                      std::uint64_t bytes) = 0;
   virtual StreamThreads threads() const { return StreamThreads::kPool; }
-  /// One line of a program that prints; to stderr where nobody takes it.
+  /// Prints one line of a program; to stderr unless overridden.
   virtual void print(const std::string& line);
 };
 
 /// What a kernel may use while it runs; owned by the session, one per run.
 struct RunContext {
   ThreadPool& pool;
-  HostCallbacks* callbacks = nullptr;  ///< null where the program was run without a host
+  HostCallbacks* callbacks = nullptr;  ///< null if the program is run without a host
   HostStreams* streams = nullptr;
   std::uint32_t replica = 0;  ///< which of the program's replicas runs this step
   double cycles = 0;  ///< of the modelled IPU before this step, if the program has cycle stamps
@@ -52,7 +52,7 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(RunContext& context, std::span<std::byte* const> pointers) const = 0;
-  /// Whether it calls back into the host: then replicas run it at one time, on a thread each.
+  /// Whether it calls back into the host: then replicas run it concurrently, on a thread each.
   virtual bool callsHost() const { return false; }
   /// Whether it needs the host's end of the streams.
   virtual bool usesStreams() const { return false; }
@@ -72,7 +72,7 @@ class CollectiveKernel : public Kernel {
 
 using KernelFactory = std::unique_ptr<Kernel> (*)(const StepDesc& step);
 
-/// What a kernel's steps mean to those that fuse steps. The attributes that come with a role are
+/// What a kernel's steps mean to code that fuses steps. The attributes that come with a role are
 /// the kernel's; see where it is registered.
 enum class KernelRole : std::uint8_t {
   kOther,
@@ -81,8 +81,8 @@ enum class KernelRole : std::uint8_t {
   kReductionByProgram,  ///< "expr" over "dims"
   kSliceOfRow,          ///< one slice at run-time offsets is read
   kUpdateOfRow,         ///< one slice at run-time offsets is written
-  kSlices,              ///< the same of any number of slices
-  kUpdates,             ///< the same of any number of slices
+  kSlices,              ///< any number of slices is read
+  kUpdates,             ///< any number of slices is written
   kPad,                 ///< operand 0 and a value around it, at "start" with "step"
   kCycleStamp,          ///< reads RunContext::cycles
   kCollective,          ///< a CollectiveKernel, "groups" of the replicas
@@ -97,12 +97,12 @@ class KernelRegistry {
  public:
   static KernelRegistry& instance();
   void add(std::string name, KernelFactory factory, KernelCheck check, KernelRole role);
-  /// Throws for an unknown name. The step must be one that `check` let pass.
+  /// Throws for an unknown name. The step must be one that `check` accepted.
   std::unique_ptr<Kernel> make(const StepDesc& step) const;
-  /// Throws where the step is not what its kernel declares to need.
+  /// Throws if the step does not meet the needs that its kernel declares.
   void check(StepCheck& step) const;
   std::vector<std::string> names() const;
-  /// Of a kernel by name; kOther for an unknown name.
+  /// The role of a kernel by name; kOther for an unknown name.
   KernelRole roleOf(const std::string& kernel) const;
 
  private:
@@ -129,7 +129,7 @@ inline KernelRole roleOf(const StepDesc& step) {
   return KernelRegistry::instance().roleOf(step.kernel);
 }
 
-/// The factory of a kernel that is made of its step alone.
+/// The factory of a kernel that is constructed from its step alone.
 template <class K>
 std::unique_ptr<Kernel> makeKernel(const StepDesc& step) {
   return std::make_unique<K>(step);

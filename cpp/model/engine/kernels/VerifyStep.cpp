@@ -23,7 +23,7 @@ void verifyPair(const StepCheck& check, std::span<const Footprint> footprints, s
                  std::to_string(j) + " do");
 }
 
-/// What is written overlaps nothing but what it may replace.
+/// Checks that written operands overlap only operands that they may replace.
 void verifyOverlaps(const StepCheck& check, std::span<const Footprint> footprints) {
   constexpr std::size_t kFew = 16;
   if (footprints.size() <= kFew) {
@@ -55,7 +55,7 @@ void verifyStep(const StepDesc& step, const Image& image, std::span<const Footpr
     if (step.attributes.has(kFloatTraps)) check.integer(kFloatTraps, 0, kAllFloatTraps);
   } catch (const ImageError&) {
     throw;
-  } catch (const std::exception& e) {  // an attribute that is absent, an expression that is none
+  } catch (const std::exception& e) {  // a missing attribute, an invalid expression
     check.refuse(std::string("what its kernel declares: ") + e.what());
   }
   if (!check.mayOverlap()) verifyOverlaps(check, footprints);

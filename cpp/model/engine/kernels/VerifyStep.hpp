@@ -6,9 +6,9 @@
 
 namespace ipujax::engine {
 
-/// Refuses, with ImageError, a step that its kernel does not declare to run, and one that writes
-/// what overlaps more than the kernel allows. For images, and for kernels that run steps of their
-/// own.
+/// Refuses, with ImageError, a step that its kernel does not declare to run, and one whose written
+/// operands overlap more than the kernel allows. For images, and for kernels that run steps of
+/// their own.
 void verifyStep(const StepDesc& step, const Image& image, std::span<const Footprint> footprints);
 
 }  // namespace ipujax::engine

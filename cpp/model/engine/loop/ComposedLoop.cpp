@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kPadding = expr::ExprEvaluator::kPadding;
 constexpr std::uint64_t kMostUnrolled = 64;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kMostWork = 192;  ///< instructions and rows of one expression, about
-/// Below, the way into the block takes longer than it saves.
+constexpr std::uint64_t kMostWork = 192;  ///< about; instructions and rows of one expression
+/// With fewer steps, moving data to the block takes longer than it saves.
 constexpr std::uint64_t kFewestSteps = 16;
 
 std::uint64_t workOf(const Action& action) {
@@ -39,7 +39,7 @@ std::uint64_t workOf(const LoopBody& loop) {
   return std::max<std::uint64_t>(work, 1);
 }
 
-/// The loop of one width: where its cells lie in the block, and its iterations made ready.
+/// The loop of one width: where its cells lie in the block, and its iterations ready to run.
 struct Part {
   explicit Part(LoopBody body) : loop(std::move(body)) {}
 
@@ -74,7 +74,7 @@ struct Part {
       } else {
         std::memcpy(to, from, all);
       }
-      // What is computed of the padding means nothing, but may be slow: subnormals.
+      // Results of the padding are not used, but subnormals in it would be slow.
       for (const auto& bank : cells.at) std::memset(block + bank[c] + all, 0, kPadding);
     }
     for (const auto* stretch : {&stretch_of_many, &stretch_of_rest, &condition})
@@ -140,7 +140,7 @@ class ComposedLoop final : public LoopKernel {
     std::size_t time() const { return part->loop.cells[cell].last_write; }
   };
 
-  /// One stretch of every part: all or, where the first one says that it was not to be made, none.
+  /// Runs one stretch of every part; none of them if the first one tells that it must not run.
   template <std::optional<Stretch> Part::*kStretch>
   bool runAll(std::byte* block, int bank) const {
     for (const auto& part : parts_)
@@ -148,8 +148,8 @@ class ComposedLoop final : public LoopKernel {
     return true;
   }
 
-  /// Stretches until one was not to be made or the run is cancelled, at most `most`; how many were
-  /// made.
+  /// Runs at most `most` stretches, until one must not run or the run is cancelled; returns how
+  /// many ran.
   template <std::optional<Stretch> Part::*kStretch>
   std::uint64_t repeat(std::byte* block, int& bank, std::uint64_t most,
                        const std::atomic<bool>& cancelled) const {
@@ -163,7 +163,7 @@ class ComposedLoop final : public LoopKernel {
 
   struct Iterated {
     std::uint64_t iterations;
-    int bank;  ///< holds the result; where the run was cancelled, there is none
+    int bank;  ///< holds the result, if the run was not cancelled
   };
 
   Iterated iterate(std::byte* block, const std::atomic<bool>& cancelled) const {
@@ -173,7 +173,7 @@ class ComposedLoop final : public LoopKernel {
       repeat<&Part::stretch_of_rest>(block, bank, rest_ > 0 ? 1 : 0, cancelled);
       return {count_, bank};
     }
-    // The first ones one by one: so those begun in vain are never more than those that were made.
+    // Runs the first ones one by one, so that discarded iterations never outnumber useful ones.
     std::uint64_t made = repeat<&Part::stretch_of_rest>(block, bank, many_, cancelled);
     if (made == many_) {
       made += many_ * repeat<&Part::stretch_of_many>(block, bank, kNoLimit, cancelled);
@@ -187,8 +187,8 @@ class ComposedLoop final : public LoopKernel {
   Layout layout_;
   bool is_open_ = false;
   std::uint64_t count_ = 0;
-  std::uint64_t many_ = 1;  ///< iterations that are one expression
-  std::uint64_t rest_ = 0;  ///< those that are left over; of a while loop one
+  std::uint64_t many_ = 1;  ///< iterations in one expression
+  std::uint64_t rest_ = 0;  ///< the remaining ones; 1 for a while loop
   std::vector<Stored> stored_;
   std::uint32_t node_;
 };

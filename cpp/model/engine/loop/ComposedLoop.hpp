@@ -8,7 +8,7 @@
 namespace ipujax::engine::loop {
 
 /// The loop at a node as expressions of several iterations, whose values stay in registers and in a
-/// block of a few lines. Null where the loop is not of this kind, or has single elements only.
+/// block of a few lines. Null if the loop is not of this kind, or has only single elements.
 std::unique_ptr<const LoopKernel> makeComposedLoop(const Image& image, std::uint32_t node);
 
 }  // namespace ipujax::engine::loop

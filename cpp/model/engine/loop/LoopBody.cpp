@@ -13,18 +13,18 @@ namespace {
 using expr::ExprProgram;
 
 constexpr std::int64_t kMostElements = expr::ExprEvaluator::kBlock;
-/// Of while loops fewer: they compute their condition for each element.
+/// Fewer for while loops, which compute their condition for each element.
 constexpr std::int64_t kMostElementsOfWhile = 64;
 constexpr std::size_t kMostInstructions = 256;
 constexpr std::size_t kMostWidths = 4;
-constexpr std::size_t kMostCells = 512;  ///< each is compared with each
+constexpr std::size_t kMostCells = 512;  ///< all pairs are compared
 
 /// Reads the steps of one loop; lives for one loop.
 class Finder {
  public:
   explicit Finder(const Image& image) : image_(image) {}
 
-  /// Of all widths at once.
+  /// The loop, with cells of all widths.
   std::optional<LoopBody> find(const Node& node) {
     const bool counted = node.kind == NodeKind::kRepeat;
     most_elements_ = counted ? kMostElements : kMostElementsOfWhile;
@@ -116,7 +116,7 @@ class Finder {
     return true;
   }
 
-  /// Wherever the row begins, all of it is there, with nothing between; or it is not stored.
+  /// Whether the row is whole and contiguous wherever it begins, or else is not stored.
   static bool isOnePiece(const Attributes& attributes, bool stores) {
     const Outside outside = outsideOf(attributes);
     if (outside == Outside::kSkip) return stores;
@@ -132,7 +132,7 @@ class Finder {
     return std::nullopt;
   }
 
-  /// The cell of an operand, known or new; none where it is too wide or not one piece.
+  /// The cell of an operand, known or new; none if the operand is too wide or not one piece.
   std::optional<std::uint32_t> cellOf(std::uint64_t step, std::size_t number, bool written) {
     const OperandDesc& operand = image_.steps[step].operands[number];
     if (written ? !operand.isContiguous() : !operand.isContiguousOrSingle()) return std::nullopt;
@@ -153,8 +153,8 @@ class Finder {
     return found;
   }
 
-  /// Rows may be moved before (loaded) and after (stored) all else of an iteration: nobody else
-  /// touches their arrays.
+  /// Whether rows may be loaded before and stored after everything else in an iteration: no other
+  /// step touches their arrays.
   bool rowsAreInOrder() {
     for (std::size_t c = 0; c < regions_.size(); ++c) {
       const auto overlaps = [&](const auto& row) { return row.array.overlaps(regions_[c]); };
@@ -175,8 +175,8 @@ class Finder {
     return true;
   }
 
-  /// Cells may live apart from their memory: where several share it, none is read after another was
-  /// written.
+  /// Whether cells may live outside of their memory: of cells that share memory, none is read after
+  /// another was written.
   bool readsAreFresh() {
     std::vector<bool> stale(regions_.size(), false);
     const auto isFresh = [&](std::uint32_t c) { return !stale[c]; };
@@ -227,7 +227,7 @@ class Finder {
   std::size_t time_ = 0;
 };
 
-/// What a loop does with cells of one width and with single elements.
+/// The part of a loop that works on cells of one width and on single elements.
 class Projection {
  public:
   Projection(const LoopBody& loop, std::int64_t width, bool is_first)
@@ -260,7 +260,7 @@ class Projection {
     return kept;
   }
 
-  /// Each row is stored by one of the loops: that of its width, which a single element may fill.
+  /// One of the loops stores each row: the one of its width, even if a single element fills it.
   bool isStoredHere(const Action& store) const {
     return store.row_elements == 1 ? is_first_ : store.row_elements == result_.width;
   }

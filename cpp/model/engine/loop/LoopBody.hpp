@@ -17,7 +17,7 @@ constexpr std::size_t kMostSteps = 64;
 /// Elements that the steps of a loop read or write together: one, or the width of the loop.
 struct Cell {
   std::int64_t elements = 1;
-  std::uint64_t step = 0;  ///< it lies where operand `operand` of this step does
+  std::uint64_t step = 0;  ///< it has the memory of operand `operand` of this step
   std::uint32_t operand = 0;
   ElementType type = ElementType::kFloat;
   bool written = false;
@@ -31,15 +31,15 @@ struct Action {
     kMap,       ///< cells: the program's inputs, then its outputs
     kCopy,      ///< cells: from, to
     kLoadRow,   ///< cells: index, to; the row of operand 0 that the index chooses
-    kStoreRow,  ///< cells: index, from; the same, the other way
+    kStoreRow,  ///< cells: index, from; the reverse
   };
   Kind kind = Kind::kMap;
   std::uint64_t step = 0;
-  std::vector<std::uint32_t> cells;        ///< those that are read, then those that are written
+  std::vector<std::uint32_t> cells;        ///< those read, then those written
   expr::ExprProgram program;               ///< of a kMap
   std::shared_ptr<const Windows> windows;  ///< of a row
-  std::optional<expr::Op> combiner;        ///< of what a stored row finds, and it
-  std::int64_t row_elements = 0;           ///< of a row; of a stored one its cell may hold for all
+  std::optional<expr::Op> combiner;        ///< of the old row and the stored one
+  std::int64_t row_elements = 0;           ///< of a row; a stored one may have a cell of 1 for all
 
   std::uint32_t index() const { return cells[0]; }  ///< of a row
   std::uint32_t row() const { return cells[1]; }
@@ -50,23 +50,22 @@ struct Action {
   bool loads() const { return kind == Kind::kLoadRow || combiner.has_value(); }
 };
 
-/// A loop in which no step depends on anything but cells of one width, on single elements, and on
-/// rows of arrays.
+/// A loop whose steps depend only on cells of one width, on single elements, and on rows of arrays.
 struct LoopBody {
   std::int64_t width = 1;  ///< elements
   std::vector<Cell> cells;
   std::vector<Action> condition;
   std::vector<Action> body;
-  std::int32_t predicate = -1;  ///< the cell a while loop asks; -1 where the count is known
-  bool repeats_while = true;    ///< the value of the predicate that goes on
+  std::int32_t predicate = -1;  ///< the cell that a while loop tests; -1 if the count is known
+  bool repeats_while = true;    ///< the value of the predicate to continue
   std::uint64_t count = 0;
-  /// An iteration may load a row that the one before stored; else they may be made together.
+  /// An iteration may load a row that the previous one stored; otherwise they may run together.
   bool one_by_one = false;
 };
 
-/// The loop at a kRepeat or kRepeatWhile node as loops of one width each, that may run in turn: all
-/// have what is done with single elements, which only the first one needs to store. Empty where the
-/// loop is not of this kind, or of single elements only.
+/// The loop at a kRepeat or kRepeatWhile node as loops of one width each, which may run in turn.
+/// All of them compute the single elements, which only the first one needs to store. Empty if the
+/// loop is not of this kind, or has only single elements.
 std::vector<LoopBody> findLoopBodies(const Image& image, std::uint32_t node);
 
 }  // namespace ipujax::engine::loop

@@ -38,7 +38,7 @@ class Composer {
     }
   }
 
-  /// All that was asked until now, and this, must be true.
+  /// Requires the predicate to hold, in addition to all earlier ones.
   void ask() {
     std::int32_t go = values_[static_cast<std::size_t>(loop_.predicate)];
     if (!loop_.repeats_while) go = builder_.apply(Op::kLogicalNot, {go});
@@ -55,7 +55,7 @@ class Composer {
     return std::move(result_);
   }
 
-  /// The program of the indices, of a composer that applied the same; it gives nothing else.
+  /// The program of the indices, from a second composer that applied the same actions.
   ExprProgram indices() {
     for (const auto v : indices_) builder_.output(v);
     return builder_.build();

@@ -8,10 +8,10 @@
 namespace ipujax::engine::loop {
 
 /// Some iterations of a loop as one expression. Inputs of both programs: the cells, then the
-/// rows that are loaded. Iterations of a while loop hold only if all of them were to be
-/// made.
+/// rows that are loaded. Iterations of a while loop are valid only if all of them should
+/// run.
 struct LoopProgram {
-  /// A row that is moved before (loaded) or after (stored) the iterations.
+  /// A row that is loaded before the iterations or stored after them.
   struct Row {
     const Action* action = nullptr;
     std::uint32_t index = 0;  ///< an output of `indices`
@@ -26,9 +26,9 @@ struct LoopProgram {
   std::vector<Row> stores;
 };
 
-/// `iterations` of the loop; none where rows are chosen by what other rows hold.
+/// `iterations` of the loop; none if the contents of rows choose other rows.
 std::optional<LoopProgram> composeIterations(const LoopBody& loop, std::uint64_t iterations);
-/// The condition alone, as a while loop's last act.
+/// The condition alone, for the end of a while loop.
 LoopProgram composeCondition(const LoopBody& loop);
 
 }  // namespace ipujax::engine::loop

@@ -8,7 +8,7 @@
 
 namespace ipujax::engine::loop {
 
-/// Hands out places of a block of memory, before there is one; each begins a line.
+/// Assigns places in a block of memory before the block exists; each begins a cache line.
 class Layout {
  public:
   std::size_t take(std::size_t bytes) {
@@ -23,21 +23,21 @@ class Layout {
   std::size_t bytes_ = 0;
 };
 
-/// Where the cells of a loop lie in a run's block. What is written lies there twice: an expression
-/// reads one bank and writes the other, so that iterations that were not to be made can be dropped.
+/// Where the cells of a loop lie in a run's block. Written cells lie there twice: an expression
+/// reads one bank and writes the other, so that iterations that should not run can be dropped.
 struct CellPlaces {
   std::vector<std::size_t> at[2];  ///< by bank, by cell
 };
 
-/// A LoopProgram made ready to run in a block.
+/// A LoopProgram that is ready to run in a block.
 class Stretch {
  public:
   Stretch(const LoopBody& loop, LoopProgram program, const CellPlaces& cells, Layout& layout);
 
-  /// Once per run: writes its tables of pointers into the block, and what never changes in the
-  /// loop.
+  /// Once per run: writes its tables of pointers into the block, and values that never change in
+  /// the loop.
   void begin(const ReplicaBindings& bindings, std::byte* block) const;
-  /// From one bank to the other. False where it was not to be made; then nothing has changed.
+  /// Runs from one bank to the other. False if it should not run; then nothing has changed.
   bool run(std::byte* block, int bank) const;
 
  private:
@@ -47,7 +47,7 @@ class Stretch {
     std::size_t index_at;  ///< in the block
     std::size_t row_at;    ///< in the block
     std::size_t bytes;     ///< of the row
-    std::size_t copies;    ///< of it that the block holds
+    std::size_t copies;    ///< of it in the block
   };
   std::vector<Row> rowsOf(const LoopBody& loop, const std::vector<LoopProgram::Row>& rows,
                           Layout& layout) const;

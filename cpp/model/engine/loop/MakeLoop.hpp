@@ -3,7 +3,7 @@
 
 namespace ipujax::engine::loop {
 
-/// The kernel of a kRepeat or kRepeatWhile node, or null where it is better walked.
+/// The kernel of a kRepeat or kRepeatWhile node, or null if it is better to walk it.
 std::unique_ptr<const LoopKernel> makeLoop(const Image& image, std::uint32_t node,
                                            StepKernels kernels);
 

@@ -8,11 +8,11 @@
 #include "engine/image/Image.hpp"
 #include "engine/image/Overlap.hpp"
 
-/// Where the operands of a loop's steps lie, and what the steps may be taken for. Internal to
-/// engine/loop.
+/// Where the operands of a loop's steps lie, and which simpler operations the steps are. Internal
+/// to engine/loop.
 namespace ipujax::engine::loop {
 
-/// A step takes about as long as so many operations on single elements.
+/// A step takes about as long as this many operations on single elements.
 constexpr std::size_t kInstructionsOfStep = 32;
 
 /// Bytes [begin, end) of one address space: the arena, the constants, or an array of the caller's.
@@ -36,11 +36,11 @@ Footprint footprintOf(const Image& image, const OperandDesc& operand);
 std::vector<std::int64_t> elementsOf(const std::vector<std::int64_t>& shape,
                                      const std::vector<std::int64_t>& strides);
 
-/// A half's bits are exact only while it is a half: between operations it is held as a float.
+/// Whether a program bitcasts halves, whose bits are not exact while they are held as floats.
 bool takesHalfApart(const expr::ExprProgram& program);
 
-/// What an update does with what it finds, where it is one instruction: of floats no minimum, as
-/// that of zeros of both signs is either.
+/// The instruction that combines an update with the old value, if it is a single one. Minima and
+/// maxima of floats are not: those of zeros of both signs may be either zero.
 std::optional<expr::Op> combinerOf(const std::string& update, ElementType type);
 
 }  // namespace ipujax::engine::loop

@@ -10,7 +10,7 @@
 
 namespace ipujax::engine::loop {
 
-/// A byte that only a run knows the address of.
+/// A byte whose address only a run knows.
 struct Place {
   std::uint32_t base = 0;
   std::int64_t offset = 0;  ///< bytes
@@ -18,8 +18,8 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// Threaded code that is put together once, and for each run gets the addresses of its memory.
-/// Immutable once it is complete, and then re-entrant.
+/// Threaded code that is assembled once and gets the addresses of its memory for each run.
+/// Immutable and re-entrant once it is complete.
 class ScalarCode {
  public:
   using Function = simd::ScalarOp::Function;
@@ -29,7 +29,7 @@ class ScalarCode {
 
   explicit ScalarCode(const Image& image) : image_(&image) {}
 
-  /// The element at index 0 of an operand of a step. Of one buffer all have one base.
+  /// The element at index 0 of an operand of a step. Operands in one buffer have the same base.
   Place operand(std::uint64_t step, std::size_t number);
   /// All pointers of a step.
   Place operands(std::uint64_t step);
@@ -52,7 +52,7 @@ class ScalarCode {
   void addCopy(const Place& a, const Place& out, std::size_t bytes);
   /// An operation that findScalar knows.
   void addValue(const simd::MapKey& key, const Operands& operands);
-  /// One of `whether its operand a is held`, and gives a value of `type`.
+  /// An operation chosen by whether its operand a is held; it gives a value of `type`.
   template <class F>
   void addHolding(ElementType a, ElementType type, const F& functionOf, const Operands& operands) {
     const auto function = functionOf(isHeld(a, operands.a));
@@ -82,18 +82,18 @@ class ScalarCode {
     return held_[simd::isHeldAsNumber(type)] == place;
   }
   void setHeld(ElementType type, const Place& place);
-  /// The memory there is written over.
+  /// Called when the memory there is overwritten.
   void forget(const Place& place, std::int64_t bytes);
 
   static std::byte* addressOf(const Base& base, const ReplicaBindings& bindings);
 
-  const Image* image_;  ///< while the code is put together
+  const Image* image_;  ///< while the code is assembled
   std::vector<Op> ops_;
   std::vector<Base> bases_{{Kind::kConstants}, {Kind::kSlots}};
   std::vector<std::int64_t> constants_{0};
   std::size_t num_used_slots_ = 0;
   std::size_t num_slots_ = 0;
-  std::optional<Place> held_[2];  ///< whose value the registers hold: the integer's, the number's
+  std::optional<Place> held_[2];  ///< values in registers: the integer's, the number's
 };
 
 }  // namespace ipujax::engine::loop

@@ -16,7 +16,7 @@ using simd::next;
 std::int64_t word(const std::byte* record, std::size_t number) {
   return reinterpret_cast<const std::int64_t*>(record)[number];
 }
-/// Several small elements are moved as one value, which may lie anywhere.
+/// Several small elements are moved as one value, which may be unaligned.
 template <class T>
 T valueAt(const std::byte* at) {
   T value;

@@ -17,11 +17,11 @@ namespace ipujax::engine::loop {
 namespace {
 
 constexpr std::size_t kMostOps = 1024;
-/// Below, the way into the code takes longer than it saves.
+/// With fewer steps, entering the code takes longer than it saves.
 constexpr std::uint64_t kFewestSteps = 16;
 constexpr std::int64_t kMostCopiedBytes = 4096;
 
-/// Puts the code of one loop together; lives for that.
+/// Assembles the code of one loop; lives for one loop.
 class Assembler {
  public:
   Assembler(const Image& image, StepKernels kernels)
@@ -51,7 +51,7 @@ class Assembler {
     return std::move(code_);
   }
   std::vector<std::unique_ptr<const LoopKernel>> takeLoops() { return std::move(loops_); }
-  /// Steps that are no longer started, each time the loop runs; of open loops, of one iteration.
+  /// Steps that are not started in a run of the loop; an open loop counts as kFewestSteps turns.
   std::uint64_t stepsSaved() const { return steps_saved_; }
 
  private:
@@ -111,7 +111,7 @@ class Assembler {
     code_.addCopy(from, to, static_cast<std::size_t>(bytes));
   }
 
-  /// Few elements are written, none of which is read.
+  /// Whether few elements are written, none of which is read.
   bool isSmallAndApart(const StepDesc& step) const {
     const OperandDesc& written = step.operands.back();
     const std::int64_t elements = written.numElements();
@@ -145,7 +145,7 @@ class Assembler {
     return true;
   }
 
-  /// A loop inside of this one that is faster in another way.
+  /// Adds an inner loop as a composed loop, if it can be one.
   bool addLoopKernel(std::uint32_t index) {
     auto loop = makeComposedLoop(image_, index);
     if (!loop) return false;
@@ -209,7 +209,7 @@ class Assembler {
   StepKernels kernels_;
   ScalarCode code_;
   std::vector<std::unique_ptr<const LoopKernel>> loops_;
-  std::uint64_t repeated_ = 1;  ///< how often what is added now runs, as far as it matters
+  std::uint64_t repeated_ = 1;  ///< how often the code added now runs, up to kFewestSteps
   std::uint64_t steps_saved_ = 0;
 };
 

@@ -9,10 +9,9 @@
 
 namespace ipujax::engine::loop {
 
-/// The loop at a node as threaded code: what it does with few elements is taken apart into
-/// operations on single ones, other steps run as the kernels that they have. In the order of the
-/// steps, on their memory. Null where the loop holds what only the walker can run, or little would
-/// be gained.
+/// The loop at a node as threaded code: steps on few elements become operations on single elements,
+/// other steps run their kernels. All run in the order of the steps, on their memory. Null if the
+/// loop contains something that only the walker can run, or if little would be gained.
 std::unique_ptr<const LoopKernel> makeScalarLoop(const Image& image, std::uint32_t node,
                                                  StepKernels kernels);
 

@@ -34,14 +34,14 @@ struct MapStep {
   }
 };
 
-/// Another name of its operand. Halves are held as floats.
+/// Whether it is only another name of its operand. Halves are held as floats.
 bool isAnotherName(const ExprProgram& program, const Instruction& i) {
   if (i.type == ElementType::kHalf) return false;
   if (i.op == Op::kCast) return blockType(i.type) == blockType(program.typeOf(i.args[0]));
   return i.op == Op::kBitcast;
 }
 
-/// The code of one element; lives for that.
+/// Adds the code of one element; lives for one element.
 class Element {
  public:
   Element(const MapStep& step, ScalarCode& code, std::vector<Place> operands)
@@ -73,13 +73,13 @@ class Element {
   std::size_t outputValue(std::size_t output) const {
     return source_[index(program_.outputs()[output])];
   }
-  /// A half that comes as it goes keeps its bits.
+  /// Whether an output is an input in the same form: a half then keeps its bits.
   bool isMoved(std::size_t output) const {
     const std::size_t v = outputValue(output);
     return isInput(v) && isHalf(v) == (program_.outputTypes()[output] == ElementType::kHalf);
   }
 
-  /// Which instruction reads an input last; outputs are stored after all of them.
+  /// Finds the instruction that reads each input last; outputs are stored after all instructions.
   void findReads() {
     last_read_.assign(step_.numInputs(), 0);
     for (std::size_t v = step_.numInputs(); v < places_.size(); ++v)
@@ -122,7 +122,7 @@ class Element {
     return code_.constant(__builtin_bit_cast(std::uint32_t, value));
   }
 
-  /// An output, where nothing reads what it writes over; or a slot.
+  /// An output, if nothing later reads the memory that it overwrites; else a slot.
   Place resultOf(std::size_t v) {
     for (std::size_t j = 0; j < program_.numOutputs(); ++j) {
       if (outputValue(j) != v || isHalf(v) || isWanted(j, v)) continue;
@@ -132,7 +132,7 @@ class Element {
     }
     return code_.slot();
   }
-  /// Whether an input that lies where output j does is read after value v is made.
+  /// Whether an input in the memory of output j is read after value v is computed.
   bool isWanted(std::size_t j, std::size_t v) const {
     for (std::size_t i = 0; i < step_.numInputs(); ++i)
       if (step_.shares[j][i] && last_read_[i] > v) return true;
@@ -155,7 +155,7 @@ class Element {
     if (is_half && !has(i.op, expr::kKeepsHalves)) code_.add(scalar::roundToHalf, {.out = o.out});
   }
 
-  /// First what lies in inputs, which outputs may lie in.
+  /// Reads outputs that are inputs first, as outputs may overwrite inputs.
   void storeOutputs() {
     const std::size_t num_outputs = program_.numOutputs();
     direct_.resize(num_outputs);
@@ -190,7 +190,7 @@ class Element {
   std::vector<Place> places_;
   std::vector<bool> is_placed_;
   std::vector<std::size_t> last_read_;  ///< by input: the value for which it is read
-  std::vector<bool> direct_;            ///< outputs that were written where they were made
+  std::vector<bool> direct_;            ///< outputs that were written directly
 };
 
 bool isKnown(const ExprProgram& program) {

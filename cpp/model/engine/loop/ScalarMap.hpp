@@ -6,8 +6,8 @@
 
 namespace ipujax::engine::loop {
 
-/// Adds an elementwise step to the code, element by element. False, and nothing added, where its
-/// kernel is faster, or the only way.
+/// Adds an elementwise step to the code, element by element. False, with nothing added, if its
+/// kernel is faster or the only way.
 bool addMap(const Image& image, std::uint64_t step, ScalarCode& code);
 
 }  // namespace ipujax::engine::loop

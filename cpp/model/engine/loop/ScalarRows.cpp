@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t kMostPieces = 8;
 constexpr std::int64_t kMostBytes = 4096;
 
-/// Elements that lie together on both sides.
+/// Elements that are contiguous on both sides.
 struct Piece {
   std::int64_t large = 0;  ///< bytes from the row's first element
   std::int64_t small = 0;
 };
 
-/// A row, as code moves it: of single elements, or as one piece.
+/// A row as the code moves it: as single elements or as one piece.
 struct Row {
   const StepDesc& step;
   std::uint64_t number;
@@ -35,7 +35,7 @@ struct Row {
   }
 };
 
-/// Windows that wrap around are whole only along dimensions of which they have one element.
+/// Windows that wrap around are in one piece only if they have one element per indexed dimension.
 bool isOnePiece(const Row& row, Outside outside, bool stores) {
   if (outside == Outside::kFail || (outside == Outside::kSkip && !stores)) return false;
   const auto& sizes = row.integers("sizes");
@@ -74,7 +74,7 @@ std::optional<Row> findRow(const Image& image, std::uint64_t number, bool stores
   return row;
 }
 
-/// Word 0: the largest index of a dimension; word 1: bytes that an index is worth.
+/// Word 0: the largest index of a dimension; word 1: bytes per index.
 Place limitsOf(const Row& row, std::size_t k, ScalarCode& code) {
   const auto d = static_cast<std::size_t>(row.integers("map")[k]);
   const auto bytes = static_cast<std::int64_t>(sizeOf(row.large().type));
@@ -98,7 +98,7 @@ Place addAddress(const Row& row, ScalarCode& code) {
   return address;
 }
 
-/// What one operation can load.
+/// Whether one operation can load the row.
 bool isElement(const Row& row) {
   const ElementType index = row.indices().type;
   return (index == ElementType::kInt32 || index == ElementType::kUInt32) &&
@@ -111,7 +111,7 @@ std::int64_t immediateOf(const Row& row, const Piece& piece) {
   return scalar::isWord(row.piece_bytes) ? piece.large : static_cast<std::int64_t>(row.piece_bytes);
 }
 
-/// Of rows that are always there, element by element.
+/// The operation that combines elements, if the row is always in range and moves by elements.
 std::optional<expr::Op> combinerIn(const Row& row) {
   const ElementType type = row.large().type;
   const bool skips = outsideOf(row.step.attributes) == Outside::kSkip;

@@ -17,7 +17,7 @@ class DeviceMemory {
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
   };
-  std::unique_ptr<std::byte, Free> data_;  // of zeros at first, so that no run sees other memory
+  std::unique_ptr<std::byte, Free> data_;  // zeroed at first, so that no run sees other data
   std::byte* aligned_ = nullptr;           // in it
   std::uint64_t bytes_ = 0;
 };

@@ -30,11 +30,11 @@ class PointerTable {
   std::vector<std::uint32_t> predicate_;  // by node
   std::vector<std::uint32_t> bound_buffers_;
   std::vector<Slot> fixed_;                 // into the arena or the constants
-  std::vector<Slot> bound_;                 // into what the caller brings
-  std::vector<std::vector<Slot>> turning_;  // by buffer; all of those whose memory is exchanged
+  std::vector<Slot> bound_;                 // into the caller's arrays
+  std::vector<std::vector<Slot>> turning_;  // by buffer, for those whose memory is exchanged
 };
 
-/// What a caller brings for one replica: row-major host arrays, 64-byte aligned.
+/// The caller's arrays for one replica: row-major, on the host, 64-byte aligned.
 struct Arrays {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
@@ -46,14 +46,14 @@ class ReplicaBindings {
   ReplicaBindings(const Image& image, const PointerTable& table,
                   std::shared_ptr<DeviceMemory> memory);
 
-  /// Once per run: takes the arena as it is now, and the caller's arrays.
+  /// Once per run: binds the current arena and the caller's arrays.
   void bind(const Arrays& arrays);
   std::span<std::byte* const> operands(std::uint64_t step) const {
     const auto first = table_->first_[step];
     return {pointers_.data() + first, table_->first_[step + 1] - first};
   }
-  /// Two operands of an engine.turn, each a whole buffer of the arena and of one size, take each
-  /// other's memory, for all steps and runs from now on.
+  /// Swaps the memory of two operands of an engine.turn, which are whole buffers of the arena and
+  /// of the same size, for all steps and runs from now on.
   void exchange(std::uint64_t step, std::size_t operand, std::size_t other);
   std::byte* predicatePlace(std::uint32_t node) const {
     return pointers_[table_->predicate_[node]];
@@ -61,7 +61,7 @@ class ReplicaBindings {
   bool predicate(std::uint32_t node) const;
   std::int64_t selector(std::uint32_t node) const;
 
-  double cycles = 0;  ///< of this run so far, where the walker counts them
+  double cycles = 0;  ///< of this run so far, if the walker counts them
 
  private:
   void bindArena();

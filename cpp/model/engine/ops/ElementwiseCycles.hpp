@@ -5,7 +5,7 @@
 #include "engine/ElementType.hpp"
 #include "engine/ops/ExprOp.hpp"
 
-/// What elementwise vertices cost on a tile, by PopLibs' estimators (popopsCycleEstimators.cpp):
+/// Costs of elementwise vertices on a tile, by PopLibs' estimators (popopsCycleEstimators.cpp):
 /// for popops' functions and for the codelets of its vertices, which are compiled as C++17.
 /// Integers of 64 bits and doubles, which an IPU computes in software, are not here.
 namespace ipujax::engine::expr {
@@ -31,7 +31,7 @@ struct Rate {
 
 constexpr Rate rate(double cycles, std::uint64_t unit) { return {cycles, unit}; }
 
-/// Of an operation, by the type of its operand.
+/// Rates of an operation, by the type of its operand.
 struct Rates {
   Rate f32{4, 2}, f16{4, 4};
   Rate of_signed{7, 1}, of_unsigned{7, 1}, of_bool{7, 1};
@@ -72,8 +72,8 @@ constexpr Rate rateOf(Op op, ElementType operand) {
   return kRates[static_cast<std::size_t>(op)].of(operand);
 }
 
-/// castW without its constant: float to half four in two cycles, half to float two in one, half
-/// and 8 bits four in nine, others one by one.
+/// castW without its constant: float to half takes two cycles for four, half to float one for two,
+/// half and 8 bits nine for four; others go one by one.
 constexpr Rate castRate(ElementType from, ElementType to) {
   if (from == ElementType::kFloat && to == ElementType::kHalf) return {2, 4};
   if (from == ElementType::kHalf && to == ElementType::kFloat) return {1, 2};
@@ -104,7 +104,7 @@ constexpr double binaryCycles(ElementType operand, Rate rate, std::uint64_t n, u
   return kLaunchCycles + 11 + workers * (constant + rate.of(shareOf(n, workers)));
 }
 
-/// With a scalar as the second operand: where there is assembly, one load fewer for each vector.
+/// With a scalar as the second operand, assembly loops have one load fewer per vector.
 constexpr Rate scalarRate(Op op, ElementType operand, Rate rate) {
   const bool linear = op == Op::kAdd || op == Op::kSubtract || op == Op::kMultiply;
   return linear && isReal(operand) ? Rate{2, vectorOf(operand)} : rate;
@@ -121,7 +121,7 @@ constexpr double castCycles(Rate rate, std::uint64_t n, unsigned workers) {
   return kLaunchCycles + 12 + workers * (19 + rate.of(shareOf(n, workers)) + 18);
 }
 
-/// Fill: one worker's.
+/// Fill, by one worker.
 inline double fillCycles(ElementType type, std::uint64_t n) {
   const auto elements = static_cast<double>(n);
   if (sizeOf(type) == 1) return std::ceil(n < 64 ? 28 + elements / 4 : 39 + elements / 8);

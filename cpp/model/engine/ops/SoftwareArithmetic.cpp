@@ -2,8 +2,8 @@
 
 /// Our own estimates: nobody has published such code for an IPU. They count the instructions of
 /// portable software floating point (Berkeley SoftFloat's double add, multiply, divide, square
-/// root) on a 32-bit worker, one instruction a worker cycle; libm functions as so many double
-/// additions and products.
+/// root) on a 32-bit worker, one instruction per worker cycle; libm functions count as 12 double
+/// additions and products and one division.
 namespace ipujax::engine {
 namespace {
 

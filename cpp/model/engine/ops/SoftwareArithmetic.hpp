@@ -2,7 +2,7 @@
 #include "engine/ElementType.hpp"
 #include "engine/ops/ExprOp.hpp"
 
-/// What one operation on a type that an IPU lacks costs a worker: double as calls of software
+/// Cost for a worker of one operation on a type that an IPU lacks: double as calls of software
 /// floating point, 64-bit integers as pairs of words.
 namespace ipujax::engine {
 
@@ -11,7 +11,7 @@ constexpr bool isSoftware(ElementType type) {
          type == ElementType::kUInt64;
 }
 
-/// Cycles of one multiply and add, as products, convolutions and sums are made of.
+/// Cycles of one multiply and add, as in products, convolutions and sums.
 double softwareMultiplyAddCycles(ElementType type);
 double softwareAddCycles(ElementType type);
 /// Cycles of one operation on one element, loads and stores included.

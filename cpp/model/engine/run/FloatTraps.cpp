@@ -20,7 +20,7 @@ namespace {
 
 using expr::Op;
 
-/// What an element is, or what the operands at an element are together.
+/// Traits of one element, or of all operands at an element together.
 enum Trait : std::uint8_t { kNan = 1, kInfinite = 2, kZero = 4 };
 
 std::uint8_t traitsOf(double value) {
@@ -82,7 +82,7 @@ class TrapKernel final : public Kernel {
         traps_(step.attributes.integer(kFloatTraps)),
         where_(placeOf(debug.name, debug.source)),
         name_(step.kernel) {
-    divides_ = name_ == "engine.vertices";  // it may
+    divides_ = name_ == "engine.vertices";  // it may divide
     if (roleOf(step) != KernelRole::kElementwise) return;
     is_elementwise_ = true;
     const auto program = expr::ExprProgram::fromIntegers(step.attributes.integers("expr"));

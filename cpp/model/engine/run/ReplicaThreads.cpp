@@ -31,8 +31,8 @@ class Together {
     }
   }
 
-  /// Says that one task is over; the last one ends this object's life, so it is told under the
-  /// lock.
+  /// Called when one task has ended. The last call ends this object's life, so it notifies under
+  /// the lock.
   void end() {
     const std::lock_guard lock(mutex_);
     if (--unfinished_ == 0) ended_.notify_all();
@@ -55,7 +55,7 @@ class Together {
 }  // namespace
 
 struct ReplicaThreads::Impl {
-  /// A thread and what it is to do next; it waits where that is null.
+  /// A thread and its next task; it waits while `together` is null.
   struct Worker {
     std::condition_variable wake;
     Together* together = nullptr;
@@ -71,14 +71,14 @@ struct ReplicaThreads::Impl {
       lock.unlock();
       together->run(index);
       lock.lock();
-      idle.push_back(&worker);  // before the caller knows: its next run starts no new thread
+      idle.push_back(&worker);  // before the caller knows, so that its next run starts no thread
       lock.unlock();
       together->end();
       lock.lock();
     }
   }
 
-  /// Under the mutex: at least so many idle threads, or an exception.
+  /// Called under the mutex: makes sure of at least `needed` idle threads, or throws.
   void start(std::size_t needed) {
     while (idle.size() < needed) {
       auto worker = std::make_unique<Worker>();
@@ -98,12 +98,12 @@ struct ReplicaThreads::Impl {
 
 ReplicaThreads::ReplicaThreads() : impl_(std::make_unique<Impl>()) {}
 
-/// Never destroyed, as its threads never end: programs may be in flight when the process does.
+/// Never destroyed, as its threads never end: programs may be in flight when the process ends.
 ReplicaThreads& ReplicaThreads::shared() {
   static std::atomic<ReplicaThreads*> threads{new ReplicaThreads};
   auto* current = threads.load(std::memory_order_acquire);
   if (current->impl_->owner == getpid()) return *current;
-  // In a forked child; of two of its threads one may leave an object without threads behind.
+  // In a forked child. If two of its threads get here, one may leak an object without threads.
   auto* const fresh = new ReplicaThreads;
   return threads.compare_exchange_strong(current, fresh) ? *fresh : *current;
 }

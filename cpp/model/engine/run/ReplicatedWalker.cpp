@@ -12,10 +12,10 @@
 namespace ipujax::engine {
 namespace {
 
-/// How often an open loop is taken to run, for the choice below alone.
+/// Assumed iterations of an open loop, only for the choice below.
 constexpr double kGuessedIterations = 64;
 
-/// Less than this, over all replicas, and handing it to other threads takes longer than doing it.
+/// With fewer bytes over all replicas, passing work to other threads takes longer than doing it.
 constexpr double kWorthThreads = 32 * 1024;
 
 double bytesOf(const StepDesc& step) {
@@ -25,7 +25,7 @@ double bytesOf(const StepDesc& step) {
   return bytes;
 }
 
-/// The host of replicas that run at one time, up to the first failure of any of them.
+/// The host for replicas that run at the same time, until one of them fails.
 class UntilFailure final : public HostCallbacks, public HostStreams {
  public:
   explicit UntilFailure(const RunContext& context) : context_(context) {}
@@ -75,7 +75,7 @@ ReplicatedWalker::ReplicatedWalker(const Walker& walker)
   for (std::size_t n = image_.nodes.size(); n-- > 0;) find(static_cast<std::uint32_t>(n));
 }
 
-/// Children come after their parents, so theirs is known.
+/// Children come after their parents, so their facts are known.
 void ReplicatedWalker::find(std::uint32_t index) {
   const Node& node = image_.nodes[index];
   Facts& facts = facts_[index];
@@ -188,7 +188,7 @@ void ReplicatedWalker::walkOne(const Run& run, std::span<const std::uint32_t> no
   for (const auto node : nodes) walker_.walk(context, run.replicas[replica], node);
 }
 
-/// Once one replica fails, no other calls the host any more: nobody would come to meet it there.
+/// Once one replica fails, no other calls the host: it might wait there for the failed one.
 void ReplicatedWalker::callTogether(const Run& run, std::span<const std::uint32_t> nodes) const {
   UntilFailure host(run.context);
   const RunContext context = host.guarded();

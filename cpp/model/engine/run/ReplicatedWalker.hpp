@@ -15,8 +15,8 @@ namespace ipujax::engine {
 /// Stretches that call the host, or copy streams that say so, run on a thread for each replica:
 /// callbacks may wait for each other.
 ///
-/// Around a collective all replicas must take the same way: where a condition differs, the run ends
-/// with an error. Where no collective is inside, each replica goes its own way.
+/// Around a collective all replicas must take the same path: if a condition differs, the run ends
+/// with an error. Where no collective is inside, each replica takes its own path.
 class ReplicatedWalker {
  public:
   explicit ReplicatedWalker(const Walker& walker);
@@ -33,14 +33,14 @@ class ReplicatedWalker {
     bool meets = false;       ///< a collective is inside
     bool calls_host = false;  ///< a host callback is inside
     bool streams = false;     ///< a copy of a stream is inside
-    double bytes = 0;         ///< what its steps touch in one replica; a guess where loops are open
+    double bytes = 0;         ///< touched by its steps in one replica; a guess for open loops
   };
   void find(std::uint32_t node);
 
   void walk(const Run& run, std::uint32_t node) const;
   void walkSequence(const Run& run, const Node& node) const;
   void meet(const Run& run, std::uint64_t step) const;
-  /// Nodes in which the replicas do not meet: each replica on its own.
+  /// Runs nodes in which the replicas do not meet, each replica on its own.
   void walkApart(const Run& run, std::span<const std::uint32_t> nodes) const;
   void walkOne(const Run& run, std::span<const std::uint32_t> nodes, std::uint32_t replica) const;
   void callTogether(const Run& run, std::span<const std::uint32_t> nodes) const;
@@ -49,7 +49,7 @@ class ReplicatedWalker {
 
   const Walker& walker_;
   const Image& image_;
-  std::vector<const CollectiveKernel*> collectives_;  // by step; null where it is none
+  std::vector<const CollectiveKernel*> collectives_;  // by step; null if it is not one
   std::vector<Facts> facts_;                          // by node
 };
 

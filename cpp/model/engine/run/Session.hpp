@@ -14,8 +14,8 @@ namespace ipujax::engine {
 class HostCallbacks;
 class HostStreams;
 
-/// An image made ready to run on its devices: kernels built, pointers resolved. Holding it takes
-/// no lock; the caller guarantees that sessions sharing a DeviceMemory do not run at one time.
+/// An image ready to run on its devices: kernels built, pointers resolved. Holding it takes no
+/// lock; the caller guarantees that sessions sharing a DeviceMemory do not run at the same time.
 class Session {
  public:
   Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory);
@@ -32,12 +32,12 @@ class Session {
   /// The same for a program of several replicas.
   void run(std::span<const Arrays> replicas, HostCallbacks* callbacks = nullptr,
            HostStreams* streams = nullptr, const runtime::RunSeed& seed = {});
-  /// For one replica of a program in which none meets another; the others keep what they have.
+  /// Runs one replica of a program in which replicas do not meet; the others keep their state.
   void runOne(std::uint32_t replica, const Arrays& arrays, HostStreams* streams);
   TripMeans tripMeans() const;  ///< what the last run counted
-  /// Set from any thread: the run in progress stops at the next loop iteration and throws.
+  /// From any thread: the run in progress stops at the next loop iteration and throws.
   void cancel();
-  void forgetCancel();  ///< one that came after the run had ended; between runs
+  void forgetCancel();  ///< one that came after the run ended; call it between runs
 
  private:
   struct Impl;

@@ -12,7 +12,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// Before a turn runs: its oldest value takes the memory of a row, and that of the newest one.
+/// Before a turn runs: exchanges its row's memory with the oldest value's, then the newest one's.
 void exchange(const TurnKernel& turn, ReplicaBindings& bindings, std::uint64_t step) {
   const std::size_t row = turn.rowAt(bindings.operands(step));
   bindings.exchange(step, TurnKernel::kOldest, row);
@@ -34,7 +34,7 @@ Walker::Walker(const Image& image, const std::atomic<bool>& cancelled, TripCount
     counts_cycles_ |= roleOf(step) == KernelRole::kCycleStamp || step.attributes.has(kReadsCycles);
   }
   loops_.resize(image.nodes.size());
-  // A loop that runs as one kernel passes no steps whose cycles or results could be looked at.
+  // A loop that runs as one kernel has no steps whose cycles or results could be checked.
   if (!image.mechanisms.has(Mechanism::kLoops) || counts_cycles_ || hasFloatTraps(image)) return;
   makeLoops(0);
 }

@@ -12,16 +12,16 @@
 
 namespace ipujax::engine {
 
-/// Runs nodes of a program for one replica. Re-entrant: all it keeps of a run are its counts of
-/// iterations.
+/// Runs nodes of a program for one replica. Re-entrant: it keeps only counts of iterations from a
+/// run.
 class Walker {
  public:
   /// Makes the kernel of every step; `cancelled` may be set by any thread during a run.
-  /// `trip_counts` hears of every loop of unknown length that ran.
+  /// `trip_counts` counts every loop of unknown length that ran.
   Walker(const Image& image, const std::atomic<bool>& cancelled, TripCounts& trip_counts);
 
   void walk(RunContext& context, ReplicaBindings& bindings, std::uint32_t node) const;
-  /// Which child of a switch runs for a selector.
+  /// The child of a switch that runs for a selector.
   static std::uint32_t chosen(const Node& node, std::int64_t selector);
   void checkCancelled() const;  ///< throws once the run was cancelled
   const Kernel& kernel(std::uint64_t step) const { return *kernels_[step]; }
@@ -33,7 +33,7 @@ class Walker {
   }
 
  private:
-  void makeLoops(std::uint32_t node);  ///< of the outermost loops that are of such kinds
+  void makeLoops(std::uint32_t node);  ///< for the outermost loops that can be kernels
 
   const Image& image_;
   const std::atomic<bool>& cancelled_;
@@ -41,7 +41,7 @@ class Walker {
   bool counts_cycles_ = false;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<const TurnKernel*> turns_;                  // by step; null for other kernels
-  std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null where steps are walked
+  std::vector<std::unique_ptr<const LoopKernel>> loops_;  // by node; null if steps are walked
 };
 
 }  // namespace ipujax::engine

@@ -62,7 +62,7 @@ constexpr LinkRow kFloatLinks[] = {
     {Op::kGreaterThan, {Link::kGreater, Link::kLess, {}}},
     {Op::kGreaterThanEqual, {Link::kGreaterEqual, Link::kLessEqual, {}}}};
 
-/// Where the sign makes no difference.
+/// Links for which signedness makes no difference.
 constexpr LinkRow kIntegerLinks[] = {
     {Op::kNegate, unary(Link::kNegateInt)},
     {Op::kSquare, unary(Link::kSquareInt)},

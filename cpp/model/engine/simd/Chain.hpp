@@ -106,17 +106,17 @@ struct LinkForms {
   std::optional<Link> second;  ///< acc is operand 1
   std::optional<Link> both;    ///< acc is both operands
 };
-/// The links of an operation on operands of type `operand`; none where chains do not know it.
+/// The links of an operation on operands of type `operand`; none if chains do not support it.
 LinkForms linksOf(expr::Op op, ElementType operand, ElementType result);
 
 enum class Source : std::uint8_t {
   kMemory,
-  kScalar,    ///< one element in memory holds for all
+  kScalar,    ///< one element in memory, used for all
   kKeptMask,  ///< a mask kept as it is in the accumulator
 };
 constexpr int kNumSources = 3;
 constexpr std::size_t kMostKept = 8;
-/// Elements for which there is room in all kept strips, and in each of so many.
+/// Elements that fit in all kept strips together, and in each of num_kept strips.
 constexpr std::size_t kKeptElements = 4096;
 constexpr std::int64_t stretchOf(std::size_t num_kept) {
   return static_cast<std::int64_t>(kKeptElements / std::bit_ceil(num_kept));
@@ -126,15 +126,15 @@ struct ChainOperand {
   Source source = Source::kMemory;
   std::uint8_t number = 0;  ///< in the chain's table of memory
 };
-/// One link made ready. An operation can also load the accumulator before and store it afterwards:
-/// most loads and stores need no link of their own.
+/// One link, ready to run. An operation can also load the accumulator before and store it
+/// afterwards, so most loads and stores need no separate link.
 struct ChainLink {
   explicit ChainLink(Link link, ChainOperand first = {}, ChainOperand second = {})
       : link(link),
         code(codeOf(link, first.source, second.source)),
         a(first.number),
         b(second.number) {}
-  /// Of a link that neither loads nor stores; those that do follow: 1 stores, 2 loads, 3 both.
+  /// Code of a link that neither loads nor stores; the next ones: 1 stores, 2 loads, 3 does both.
   static constexpr std::uint16_t codeOf(Link link, Source a, Source b = Source::kMemory) {
     constexpr int kOfOne = static_cast<int>(Link::kSelect);  // those of two operands come after it
     const int number = static_cast<int>(link);
@@ -144,32 +144,32 @@ struct ChainLink {
   }
   bool loads() const { return (code & 2u) != 0; }
   bool stores() const { return (code & 1u) != 0; }
-  /// Does nothing but load vectors from memory.
+  /// Whether it only loads vectors from memory.
   bool isLoad() const { return code == codeOf(Link::kLoad, Source::kMemory); }
   bool isStore() const { return link >= Link::kStore && link <= Link::kStoreHalf; }
-  /// An operation first does what `load` does.
+  /// Makes an operation first do what `load` does.
   void loadFirst(const ChainLink& load) {
     code |= 2u;
     from = load.a;
   }
-  /// No store: stores what it leaves in the accumulator, 4 bytes for each element. Before joins.
+  /// Makes a link also store the accumulator, 4 bytes per element. Not for stores; before joins.
   void storeAfter(std::uint8_t memory) {
     code |= 1u;
     to = memory;
   }
 
-  /// Does what `next` does as well, with b as next's operand; false where no link does both.
+  /// Makes it also do what `next` does, with b as next's operand; false if no link does both.
   bool join(const ChainLink& next);
 
   Link link;
   std::uint16_t code;
-  std::uint8_t a, b;  ///< numbers of memory, as are the last two
+  std::uint8_t a, b;  ///< numbers of memory, like the last two
   std::uint8_t from = 0, to = 0;
 };
 constexpr std::size_t kNumSingleCodes =
     ChainLink::codeOf(Link::kSelectFalse, Source::kKeptMask, Source::kKeptMask) + 4;
 
-/// Of these, any two that follow each other can be one link: a jump less for each strip.
+/// Any two consecutive links of these kinds can be one link: this saves a jump for each strip.
 constexpr std::array kJoined{Link::kAdd, Link::kSubtract, Link::kSubtractFrom, Link::kMultiply};
 constexpr std::array kJoinedSources{Source::kMemory, Source::kScalar};
 constexpr std::size_t kNumJoined = kJoined.size() * kJoinedSources.size();
@@ -180,16 +180,16 @@ constexpr std::uint16_t joinedCode(std::size_t first, std::size_t second) {
 constexpr std::size_t kNumLinkCodes = joinedCode(kNumJoined, 0);
 
 constexpr std::size_t kMostChainMemory = 256;  ///< a link numbers its operands in a byte
-/// What the operands of links number.
+/// Memory that the operands of links name by number.
 struct ChainMemory {
   std::byte* at[kMostChainMemory];
   std::size_t num_kept = 0;  ///< places for kept strips among it, each of stretchOf(num_kept)
-  /// Of runChain: where each strip begins, and the elements of the stretch.
+  /// For runChain: the link where each strip begins, and the elements of the stretch.
   const ChainLink* first;
   std::int64_t end;
 };
 
-/// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Moves memory on by n
+/// Runs all links, up to kEnd, on n elements: n is a multiple of chainLanes(). Advances memory by n
 /// times its `steps`, the bytes of an element or 0.
 void runChain(const ChainLink* links, ChainMemory& memory, std::span<const std::uint8_t> steps,
               std::int64_t n);

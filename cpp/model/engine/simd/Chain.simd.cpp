@@ -43,7 +43,7 @@ IPUJAX_INLINE Int loadMask(const std::byte* from) {
   return __builtin_convertvector(load<Byte>(from), Int) != 0;
 #endif
 }
-/// A byte, 0 or 1, of each lane.
+/// Stores a byte, 0 or 1, for each lane.
 IPUJAX_INLINE void storeMask(std::byte* to, Int mask) {
 #if defined(__AVX512F__)
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
@@ -122,7 +122,7 @@ IPUJAX_INLINE UInt rotateLeft(UInt x, UInt bits) {
 #endif
 }
 
-/// a > b ? a : b, and a < b ? a : b: what the instructions do.
+/// a > b ? a : b, and a < b ? a : b, as the instructions do.
 IPUJAX_INLINE Float larger(Float a, Float b) {
 #if defined(__AVX512F__)
   return (Float)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
@@ -142,7 +142,7 @@ IPUJAX_INLINE Float smaller(Float a, Float b) {
 #endif
 }
 
-// Of equal operands only zeros differ: the larger is the one without a sign.
+// +0 is larger than -0.
 IPUJAX_INLINE Float maximum(Float a, Float b) {
   const Float zeros = (Float)((Int)a & (Int)b);
   return ((a != a) | (a > b)) ? a : (a == b ? zeros : b);
@@ -160,7 +160,7 @@ IPUJAX_INLINE Float choose(Int mask, Float a, Float b) {
 #endif
 }
 
-/// What the links of kJoined do.
+/// The operations of the links of kJoined.
 template <Link kLink>
 IPUJAX_INLINE Float combined(Float x, Float y) {
   if constexpr (kLink == Link::kAdd) return x + y;
@@ -192,8 +192,8 @@ struct Operands {
   }
 };
 
-/// Whether compilers make the last call of a link a jump: then a chain goes on with the next strip
-/// by itself.
+/// Whether compilers make the last call of a link a jump: then a chain continues with the next
+/// strip by itself.
 #if defined(IPUJAX_NESTED_CALLS) || !defined(__OPTIMIZE__)
 constexpr bool kJumps = false;
 #else
@@ -203,7 +203,7 @@ constexpr bool kJumps = true;
 /// Links over strips of sizeof...(kIndex) vectors: functions that take the accumulator as
 /// arguments, change it, and call the next link as the last thing they do. Eight vectors are passed
 /// in registers, and optimizing compilers make such a call a jump, so that the accumulator never
-/// goes to memory. Others nest the calls, as deep as a chain is long.
+/// goes to memory. Other compilers nest the calls, as deep as a chain is long.
 template <int... kIndex>
 struct Strip {
   static constexpr std::int64_t kElements = sizeof...(kIndex) * kLanes;
@@ -214,7 +214,7 @@ struct Strip {
                 Vector<kIndex>...);
   };
   /// F: what the link does to vector i of the accumulator. Form 1 stores, 2 loads, 3 does both;
-  /// kTested is whatever the link says, for narrow strips, which need not be as fast.
+  /// kTested tests the link when it runs, for narrow strips, which need not be as fast.
   static constexpr int kTested = 4;
   template <class F, int kForm>
   static void run(const ChainLink* link, const Code* codes, const ChainMemory* memory,
@@ -231,7 +231,7 @@ struct Strip {
     if (stores) (store(to + kIndex * kBytes, v), ...);
     return code.run(next, codes, memory, at, v...);
   }
-  /// Goes on with the next strip, which begins by loading its accumulator.
+  /// Continues with the next strip, which begins by loading its accumulator.
   static void end(const ChainLink*, const Code* codes, const ChainMemory* memory, std::int64_t at,
                   Vector<kIndex>... v) {
     at += kElements;
@@ -249,7 +249,7 @@ struct Strip {
     return load<Float>(x);
   }
 
-  /// F on each element of the accumulator, in a loop that compilers vectorise.
+  /// Applies F to each element of the accumulator, in a loop that compilers vectorise.
   template <class F>
   static void runFunction(const ChainLink* link, const Code* codes, const ChainMemory* memory,
                           std::int64_t at, Vector<kIndex>... v) {
@@ -300,8 +300,8 @@ struct Strip {
      ...);
   }
 
-// A statement on vector i of the accumulator, x, with operands o. Others: expressions of x and the
-// link's operand, y; or of x alone.
+// Macros take a statement on vector i of the accumulator, x, with operands o; or an expression of x
+// and the link's operand, y, or of x alone.
 #define FROM_BOTH(Name, source, second, ...)                                                    \
   put(                                                                                          \
       codes,                                                                                    \
@@ -445,7 +445,7 @@ struct Strip {
 template <class S>
 constexpr auto kCodes = S::allCodes();
 
-/// Whole strips of elements [at, memory.end); returns where the first is that is in none.
+/// Runs whole strips of elements [at, memory.end); returns the first element that is in none.
 template <int... kIndex>
 std::int64_t runStrips(Strip<kIndex...>, const ChainMemory& memory, std::int64_t at) {
   using S = Strip<kIndex...>;

@@ -7,7 +7,7 @@
 
 /// Branch-free elementary functions that compilers vectorise: every choice is a select. Included
 /// by *.simd.cpp only, so each instruction set has its own copy. Coefficients: our own weighted
-/// least-squares (Lawson) fits; the error named beside each is the fit's, relative to the result.
+/// least-squares (Lawson) fits; the error beside each is that of the fit, relative to the result.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 
@@ -23,7 +23,7 @@ IPUJAX_INLINE double absOf(double x) { return doubleOf(bitsOf(x) & ~(1ull << 63)
 IPUJAX_INLINE float withSign(float magnitude, float sign) {
   return floatOf(bitsOf(magnitude) | (bitsOf(sign) & 0x80000000u));
 }
-/// Of equal operands only zeros differ: the larger is the one without a sign.
+/// +0 is larger than -0.
 IPUJAX_INLINE float maximumOf(float a, float b) {
   return (a != a || a > b) ? a : (a == b ? floatOf(bitsOf(a) & bitsOf(b)) : b);
 }
@@ -36,7 +36,7 @@ IPUJAX_INLINE double withSign(double magnitude, double sign) {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Fused where the CPU can; each rounding saved only makes results better.
+// Fused if the CPU can; saving a rounding only makes results better.
 #ifdef __FMA__
 IPUJAX_INLINE float madd(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 IPUJAX_INLINE double madd(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -57,7 +57,7 @@ IPUJAX_INLINE T polynomial(T x, T c0, Rest... rest) {
 // ---- float -------------------------------------------------------------------------------------
 
 /// x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, the first short enough that n times it is
-/// exact. `n` comes as a float and as the low bits of `shifted`.
+/// exact. `n` is given as a float and as the low bits of `shifted`.
 struct ExpSplit {
   float n, r, shifted;
 };
@@ -71,8 +71,8 @@ IPUJAX_INLINE ExpSplit splitExp(float x) {
 /// 2^n for n in [-126, 127].
 IPUJAX_INLINE float power2(const ExpSplit& x) { return floatOf((bitsOf(x.shifted) + 127u) << 23); }
 
-/// x in [least, 89], where least < 0, by its bits, which compilers make two instructions of; NaNs
-/// become a bound.
+/// Clamps x to [least, 89], where least < 0, by its bits, which takes two instructions; NaNs become
+/// a bound.
 IPUJAX_INLINE float clampForExp(float x, float least) {
   const auto bits = static_cast<std::int32_t>(bitsOf(x));
   const auto below = static_cast<std::uint32_t>(bits < 0x42b20000 ? bits : 0x42b20000);
@@ -84,8 +84,8 @@ IPUJAX_INLINE float expOfRest(float r) {
                              0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
   return madd(r * r, q, r) + 1.0f;
 }
-/// exp(r) 2^n for n in [-152, 129]. 2^n is multiplied in two steps, since results may be denormal:
-/// exp(r), about 1, takes the first in its exponent.
+/// exp(r) 2^n for n in [-152, 129]. Multiplies by 2^n in two steps, since results may be denormal:
+/// the first one adds to the exponent of exp(r), which is about 1.
 IPUJAX_INLINE float expOfSplit(const ExpSplit& split) {
   const float p = expOfRest(split.r);
   const std::uint32_t whole = bitsOf(split.shifted) - 0x4b400000u;
@@ -96,7 +96,7 @@ IPUJAX_INLINE float expFloat(float x) {
   const float result = expOfSplit(splitExp(clampForExp(x, -105.0f)));
   return x == x ? result : x;
 }
-/// exp(x) for x in [-87, 88]: one scale.
+/// exp(x) for x in [-87, 88], with one scale factor.
 IPUJAX_INLINE float expFloatInRange(float x) {
   const ExpSplit split = splitExp(x);
   return expOfRest(split.r) * power2(split);
@@ -116,7 +116,7 @@ IPUJAX_INLINE float expm1Float(float x) {
   const float p = madd(r * r, q, r);
   const float half = floatOf((bitsOf(shifted) + 126u) << 23);
   const float result = 2.0f * madd(half, p, half - 0.5f);
-  return !(absOf(x) >= 1e-8f) ? x : result;  // also where x is not a number
+  return !(absOf(x) >= 1e-8f) ? x : result;  // also if x is NaN
 }
 
 /// Exponent and mantissa in [sqrt(1/2), sqrt(2)) of a normal number.
@@ -211,7 +211,7 @@ IPUJAX_INLINE double power2Double(double n) {  // n in [-1022, 1023]
   return doubleOf((bitsOf(n + 6755399441055744.0) + 1023u) << 52);
 }
 
-/// exp(x) and exp(x) - 1, |x| up to 700.
+/// exp(r) - 1 for |r| <= ln 2 / 2. The functions after it take |x| up to 700.
 IPUJAX_INLINE double expm1Poly(double r) {
   const double q = polynomial(r, 0.5000000000000008, 0.1666666666663008, 0.041666666666550195,
                               0.008333333362932847, 0.0013888888940987562, 0.0001984119549759957,
@@ -241,7 +241,7 @@ IPUJAX_INLINE double expm1Double(double x) {
   return madd(s, expm1Poly(r), s - 1.0);
 }
 
-/// log(m) + e ln 2 with s = (m - 1) / (m + 1); relative to the result 1e-15.
+/// log(m) + e ln 2 with s = (m - 1) / (m + 1); the relative error is 1e-15.
 IPUJAX_INLINE double logDouble(double x) {  // x normal and positive
   const std::uint64_t bits = bitsOf(x) + (0x3ff0000000000000ull - 0x3fe6a09e667f3bcdull);
   const double e = doubleOf((bits >> 52) | 0x4330000000000000ull) - (4503599627370496.0 + 1023.0);
@@ -259,7 +259,7 @@ IPUJAX_INLINE double log1pDouble(double x) {  // x > -1
   return absOf(x) < 1e-17 ? x : log;
 }
 
-/// x less the nearest multiple of pi/2, and which multiple; |x| < 2^28. pi/2 in two parts, the
+/// x minus the nearest multiple of pi/2, and which multiple; |x| < 2^28. pi/2 is in two parts, the
 /// first of 25 bits so that n times it is exact.
 struct Quadrant {
   double r;
@@ -271,7 +271,7 @@ IPUJAX_INLINE Quadrant reduceAngle(double x) {
   const double r = madd(n, -1.57079631090164184570e+00, x) - n * 1.58932547735281966916e-08;
   return {r, bitsOf(shifted)};
 }
-// Terms in pairs: loops that wait for one sine to compute the next are as fast as its longest path.
+// Terms are in pairs for a short dependency chain: some loops need one sine to compute the next.
 IPUJAX_INLINE double sinPoly(double r) {
   const double z = r * r;
   const double z2 = z * z;
@@ -341,7 +341,7 @@ IPUJAX_INLINE double asinHalf(double t) {  // t in [0, 0.5], 1e-12
                          0.0019341640227096362, 0.032957088330072715),
               t);
 }
-/// asin of |x| <= 1 where `acos` is false, else acos of x; NaN outside.
+/// asin and acos of |x| <= 1; NaN outside.
 IPUJAX_INLINE float asinFloat(float x) {
   const double a = absOf(static_cast<double>(x));
   const bool big = a > 0.5;
@@ -415,8 +415,8 @@ IPUJAX_INLINE float erfcFloat(float x) {
   const float result = static_cast<float>(erfcDouble(static_cast<double>(x)));
   return x != x ? x : result;
 }
-/// The normal distribution beyond a = min(|x|, 14.5), where it ends in float: exp(-a^2 / 2), and
-/// the integral divided by that.
+/// The normal distribution beyond a = min(|x|, 14.5), where it vanishes in float: exp(-a^2 / 2),
+/// and the integral divided by that.
 struct NormalTail {
   float a, exp, integral;
 };
@@ -427,7 +427,7 @@ IPUJAX_INLINE NormalTail normalTail(float x) {
   const float high = floatOf(bitsOf(a) & 0xfffff000u);
   ExpSplit split = splitExp(-0.5f * (high * high));
   split.r = madd(-0.5f * (a - high), a + high, split.r);
-  // Erfc decays with 1 / a beside the exponential, so what is left for the polynomial varies
+  // Erfc decays like 1 / a times the exponential, so the rest, which is the polynomial's, varies
   // little.
   const float t = 1.0f / (a + 4.0f);
   const float integral =
@@ -441,7 +441,7 @@ IPUJAX_INLINE float geluErfFloat(float x) {
   const auto [a, exp, integral] = normalTail(x);
   return (x < 0.0f ? -0.0f : x) - a * integral * exp;
 }
-/// (1 + tanh(u)) / 2 of GELU's cubic u, which is a sigmoid: so nothing is lost where u is negative.
+/// (1 + tanh(u)) / 2 for GELU's cubic u, as a sigmoid, so that no precision is lost for negative u.
 /// Beyond 87 it is 1 or 0: exponentials there are denormal, which CPUs compute far slower.
 IPUJAX_INLINE float geluShare(float x) {
   const float u = 2.0f * (0.7978846f * (x + 0.044715f * (x * x * x)));
@@ -483,8 +483,8 @@ IPUJAX_INLINE float erfInvFloat(float x) {
   result = absOf(x) == 1.0f ? withSign(kInfinity, x) : result;
   return (absOf(x) > 1.0f || x != x) ? kNan : result;
 }
-/// |x|^y for finite x != 0 and finite y; the sign of an odd integer power of a negative x; NaN for
-/// a fraction's power of one. Other operands are left to the caller.
+/// |x|^y for finite x != 0 and finite y; for negative x, negative if y is an odd integer, NaN if y
+/// is not an integer. Other operands are left to the caller.
 IPUJAX_INLINE float powFinite(float x, float y) {
   const double r = expDouble(static_cast<double>(y) * logDouble(absOf(static_cast<double>(x))));
   const double d = absOf(static_cast<double>(y));

@@ -19,7 +19,7 @@ IPUJAX_INLINE std::uint16_t floatToHalfBits(float x) {
   const std::uint32_t bits = bitsOf(x);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t a = bits & 0x7fffffffu;
-  // Normal results: rebase the exponent, round to nearest even in the 13 bits that go.
+  // Normal results: rebase the exponent, round to nearest even in the 13 dropped bits.
   const std::uint32_t normal = (a - (112u << 23) + 0x0fffu + ((a >> 13) & 1u)) >> 13;
   // Denormal results: adding 0.5 leaves the value in the low bits, rounded by the addition.
   const std::uint32_t denormal = bitsOf(floatOf(a) + 0.5f) - 0x3f000000u;

@@ -5,7 +5,7 @@
 
 #include "engine/simd/FloatMath.hpp"
 
-/// Functions of integers that ElementwiseOps.def names. Where hardware leaves a result open it is
+/// Functions of integers that ElementwiseOps.def uses. Results that hardware leaves undefined are
 /// XLA's: x / 0 = -1, x % 0 = x, lowest / -1 = lowest, shifts by the width or more give 0 or the
 /// sign. Included by *.simd.cpp only.
 namespace ipujax::engine::simd {
@@ -16,7 +16,7 @@ constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 template <class T>
 constexpr T kLowest = std::numeric_limits<T>::min();
 
-/// Of up to 32 bits. For unsigned integers there is no instruction before AVX-512.
+/// For up to 32 bits. For unsigned integers there is no instruction before AVX-512.
 template <class T>
 IPUJAX_INLINE double asDouble(T x) {
   if constexpr (std::is_same_v<T, std::uint32_t>)
@@ -25,7 +25,7 @@ IPUJAX_INLINE double asDouble(T x) {
     return static_cast<double>(static_cast<std::int32_t>(x));
 }
 
-/// Sums of ever more neighbouring bits (Knuth, The Art of Computer Programming 4A, 7.1.3).
+/// Sums up ever larger groups of bits (Knuth, The Art of Computer Programming 4A, 7.1.3).
 template <class U>
 IPUJAX_INLINE U onesOf(U x) {
   constexpr U kEvery = static_cast<U>(~U{0});
@@ -35,7 +35,7 @@ IPUJAX_INLINE U onesOf(U x) {
   for (int width = 8; width < kBits<U>; width *= 2) x = static_cast<U>(x + (x >> width));
   return static_cast<U>(x & (2 * kBits<U> - 1));
 }
-/// x with all bits below its first one, which a loop that is not unrolled in time would keep
+/// x with all bits below its first one set. Recursive: a loop that is unrolled too late would stay
 /// scalar.
 template <class U, int kWidth = 1>
 IPUJAX_INLINE U filledDown(U x) {
@@ -58,8 +58,8 @@ IPUJAX_INLINE T wideQuotientOf(T a, T b) {
   }
   return static_cast<T>(a / b);
 }
-/// By a product of doubles, for which there are vector instructions: half more than a, so that two
-/// roundings reach no whole number.
+/// By a product of doubles, for which there are vector instructions. It takes |a| + 0.5, so that
+/// two roundings reach no whole number.
 template <class T>
 IPUJAX_INLINE T quotientOf(T a, T b) {
   if constexpr (sizeof(T) > 4) {

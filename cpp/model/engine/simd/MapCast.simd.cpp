@@ -37,8 +37,8 @@ struct RoundToBFloat16 {
   IPUJAX_FN float operator()(float x) const { return floatOf(bfloat16RoundedBits(x)); }
 };
 
-/// Rounds the bits of an IEEE type with kMantissa and kExponent bits to fewer of each; what falls
-/// below the new normal range becomes zero, above it infinity; NaN stays.
+/// Rounds the bits of an IEEE type with kMantissa and kExponent bits to fewer of each; values below
+/// the new normal range become zero, above it infinity; NaN stays.
 template <int kMantissa, int kExponent>
 IPUJAX_INLINE std::uint32_t reduceBits(std::uint32_t x, int exponent, int mantissa) {
   constexpr std::uint32_t kExponentMask = ((1u << kExponent) - 1u) << kMantissa;
@@ -87,7 +87,7 @@ MapFn findCast(ElementType from, ElementType to) {
   return withElement(from, [&]<class From>(From) { return castFrom<From>(to); });
 }
 
-/// Conversions that look at bits; `operand` may be kHalf to say what a float block stands for.
+/// Conversions that look at bits; `operand` may be kHalf for a float block that holds halves.
 MapFn findBits(expr::Op op, ElementType operand) {
   using expr::Op;
   switch (op) {

@@ -3,8 +3,8 @@
 
 #include "engine/simd/MapLoops.hpp"
 
-/// double: what programs compute in that emulate 64-bit types (ipu_x64). An IPU has none, so these
-/// loops of ElementwiseOps.def are plain and the C library's functions do for the rest.
+/// double, for programs that emulate 64-bit types (ipu_x64). An IPU has none, so these loops of
+/// ElementwiseOps.def are plain and use the C library's functions for the rest.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
@@ -27,7 +27,7 @@ double geluErfGradient(double x, double g) {
   return g * (0.5 * std::erfc(-0.7071067811865476 * x) + x * density);
 }
 
-/// Winitzki's first guess, then Newton on erf (erfc in the tails) to the last bit but a few.
+/// Winitzki's first guess, then Newton on erf (erfc in the tails), exact to the last few bits.
 double erfInv(double x) {
   if (x != x || std::fabs(x) > 1.0) return __builtin_nan("");
   if (std::fabs(x) == 1.0) return std::copysign(__builtin_inf(), x);

@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kChunk = 128;
 
 /// Vector code, then the C library for the operands it does not cover: |x| >= 2^27, NaN, and zero
-/// for its sign. Those are looked for first: a loop that waits for one sine to compute the next is
-/// as fast as the way from operand to result. Out may be the operand's memory.
+/// for its sign. Looks for those first, which keeps the path from operand to result short for
+/// programs that need one sine to compute the next. Out may be the operand's memory.
 template <class Fast, class Slow>
 IPUJAX_INLINE void angleChunk(const float* x, float* o, std::int64_t n) {
   unsigned rare = 0;
@@ -43,7 +43,7 @@ void angleLoop(Any a, Any, Any, void* out, std::int64_t n, std::int64_t) {
     const std::int64_t m = n - begin < kChunk ? n - begin : kChunk;
     angleChunk<Fast, Slow>(x + begin, o + begin, m);
   }
-  if (n - begin >= 8) {  // a length that is known needs no loop
+  if (n - begin >= 8) {  // a known length needs no loop
     angleChunk<Fast, Slow>(x + begin, o + begin, 8);
     begin += 8;
   }
@@ -58,8 +58,8 @@ struct Power {
   static float slow(float x, float y) { return std::pow(x, y); }
 };
 
-/// By the quotient, of which a double tells the whole part where that is below 2^28: a quotient
-/// lacks at least 2^-24 to the next whole number, and its whole part times y has 52 bits.
+/// By the quotient. A double gives its whole part exactly if that is below 2^28: a quotient is at
+/// least 2^-24 below the next whole number, and its whole part times y has 52 bits.
 struct Remainder {
   static IPUJAX_FN float fast(float x, float y) {
     const double q = static_cast<double>(x) / static_cast<double>(y);
@@ -74,8 +74,8 @@ struct Remainder {
   static float slow(float x, float y) { return std::fmod(x, y); }
 };
 
-/// Vector code, then the C library for the operands it does not cover. An operand that is one for
-/// all is spread first: compilers would make a loop for each thing that is known of it.
+/// Vector code, then the C library for the operands it does not cover. A scalar operand is copied
+/// to all elements first: compilers would otherwise make a loop for each property of it.
 template <class F, unsigned kScalars>
 void rareLoop(Any a, Any b, Any, void* out, std::int64_t n, std::int64_t) {
   const auto* x = static_cast<const float*>(a);
@@ -128,7 +128,7 @@ MapFn findFloat(expr::Op op, unsigned scalars) {
   return nullptr;
 }
 
-/// Selection moves bits, so one loop for each element size does.
+/// Selection moves bits, so one loop for each element size is enough.
 MapFn findSelect(unsigned bytes, unsigned s) {
   return withBytes(bytes, [&]<class T>(T) { return ternary<Select<T>, T, T, std::uint8_t, T>(s); });
 }

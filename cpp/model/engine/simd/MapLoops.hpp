@@ -68,11 +68,11 @@ MapFn ternary(unsigned scalars) {
   return kLoops[(scalars & 7u) % 7];
 }
 
-/// What a function of elements gives: a C++ bool is a kBool.
+/// Result type of a function of elements: a C++ bool is a kBool.
 template <class F, class A>
 using ResultOf = std::conditional_t<std::is_same_v<decltype(F{}(A{})), bool>, std::uint8_t, A>;
 
-/// The loop of a function of kOperands elements of type A; a C++ bool of it becomes a kBool.
+/// The loop of a function of kOperands elements of type A; a C++ bool result becomes a kBool.
 template <int kOperands, class A, class F>
 MapFn loopOf(F, unsigned scalars) {
   using R = ResultOf<F, A>;
@@ -94,8 +94,8 @@ IPUJAX_INLINE float logGamma(float x) {
   return ::lgammaf_r(x, &sign);
 }
 
-/// For rows of ElementwiseOps.def: the case of a switch over operations, and in it the return of
-/// the loop of an expression of operands a, b, c of type A.
+/// For rows of ElementwiseOps.def: a case of a switch over operations, which returns the loop of an
+/// expression of operands a, b, c of type A.
 #define IPUJAX_CASE(Name, operands, ...)                 \
   case expr::Op::k##Name: {                              \
     [[maybe_unused]] constexpr int kOperands = operands; \

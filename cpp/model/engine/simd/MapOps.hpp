@@ -8,8 +8,8 @@
 /// are held as float, and rounded afterwards.
 namespace ipujax::engine::simd {
 
-/// out[k] = op(a[k], b[k], c[k]) for k < n. Unused operands are null. `out` is the very memory of
-/// an operand of the same element size, or does not overlap any.
+/// out[k] = op(a[k], b[k], c[k]) for k < n. Unused operands are null. `out` is exactly the memory
+/// of an operand of the same element size, or does not overlap any.
 using MapFn = void (*)(const void* a, const void* b, const void* c, void* out, std::int64_t n,
                        std::int64_t immediate);
 
@@ -20,11 +20,11 @@ struct MapKey {
   unsigned scalars = 0;  ///< bit i: operand i is one element for all k
 };
 
-/// The loop for this CPU, or null where op and types do not go together. All `scalars` of two and
-/// three operands are there, save all of them at once (n = 1 does that).
+/// The loop for this CPU, or null if the op does not take these types. Two and three operands may
+/// have any `scalars`, except all of them at once (use n = 1 for that).
 MapFn findMap(const MapKey& key);
 
-/// Cost-free aliases of types: what a block of `type` is held as.
+/// The type that a block of `type` is held as.
 constexpr ElementType blockType(ElementType type) {
   return type == ElementType::kHalf ? ElementType::kFloat : type;
 }

@@ -1,9 +1,9 @@
 #pragma once
 #include "engine/simd/Isa.hpp"
 
-/// How wide vector registers are, and how loops ask for them. Included by *.simd.cpp only.
+/// Width of vector registers, and how loops ask for them. Included by *.simd.cpp only.
 
-// For loops whose elements do not depend on one another, also where out is an operand's memory.
+// For loops whose elements do not depend on one another, even if out is an operand's memory.
 #if defined(__clang__)
 #define IPUJAX_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else

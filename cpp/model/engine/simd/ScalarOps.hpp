@@ -6,9 +6,8 @@
 #include "engine/simd/MapOps.hpp"
 
 /// Operations on single elements in memory as threaded code: each ends with a jump to the next one.
-/// Loops of few elements are made of them (engine/loop/ScalarLoop.hpp). A result is also handed on
-/// in a register, to save the next operation the way through memory: a float in one, any other in
-/// the other.
+/// Loops of few elements are made of them (engine/loop/ScalarLoop.hpp). A result is also passed on
+/// in a register, to save the next operation a load: floats in one, all other types in another.
 namespace ipujax::engine {
 struct LoopRun;  // engine/loop/LoopKernel.hpp
 }
@@ -25,13 +24,13 @@ struct ScalarOp {
   std::int64_t immediate = 0;
 };
 
-/// The last act of an operation; compilers make it a jump.
+/// Ends an operation; compilers make it a jump.
 [[gnu::always_inline]] inline void next(const ScalarOp* op, LoopRun* run, std::uint64_t integer = 0,
                                         float number = 0) {
   return op[1].function(op + 1, run, integer, number);
 }
 
-/// A value as the registers hold it, or hold it from now on.
+/// Take a value from the registers, and put one there.
 template <class T>
 [[gnu::always_inline]] inline T heldValue(std::uint64_t integer, float number) {
   if constexpr (std::is_same_v<T, float>) return number;
@@ -48,8 +47,8 @@ template <class T>
 constexpr bool isHeldAsNumber(ElementType type) { return blockType(type) == ElementType::kFloat; }
 
 /// *out = op(*a, *b, *c), bit for bit what findMap's loop gives; `out` may be an operand's memory.
-/// Bit i of `held`: operand i is taken from its register. Null where there is none: for held
-/// operands of some, or for all; then that loop does it, for one element.
+/// Bit i of `held`: operand i is taken from its register. Null if there is no such function, for
+/// these held operands or at all; then use that loop for one element.
 ScalarOp::Function findScalar(const MapKey& key, unsigned held = 0);
 
 }  // namespace ipujax::engine::simd

@@ -6,7 +6,7 @@
 #include "engine/simd/IntegerMath.hpp"
 #include "engine/simd/MapLoops.hpp"
 
-/// The functions of ElementwiseOps.def on one element; those with loops of their own have none.
+/// The functions of ElementwiseOps.def on one element; operations with their own loops have none.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
@@ -120,7 +120,7 @@ ScalarOp::Function findScalarInteger(expr::Op op, ElementType type, unsigned hel
   return withInteger(type, [&]<class T>(T) { return integer<T>(op, held); });
 }
 
-/// Bits are moved, but floats come in another register.
+/// Moves bits only, but floats are in another register.
 ScalarOp::Function findScalarSelect(ElementType type, unsigned held) {
   if (type == ElementType::kFloat)
     return ternaryOf<Select<float>, float, std::uint8_t, float>(held);

@@ -6,9 +6,9 @@
 
 #include "engine/simd/Chain.hpp"
 
-/// Chains that are nothing but a few additions, subtractions and multiplications, such as
-/// (x - mean) * scale * gamma + beta, have a loop for each such series: links from strip to strip
-/// would cost as much as the operations.
+/// Chains of only a few additions, subtractions and multiplications, such as
+/// (x - mean) * scale * gamma + beta, have a loop for each such series: jumps between links in each
+/// strip would cost as much as the operations.
 namespace ipujax::engine::simd {
 
 struct Series {
@@ -17,8 +17,8 @@ struct Series {
   enum Kind : unsigned { kSum, kSumOfScalar, kProduct, kProductOfScalar };
   static constexpr unsigned kNumKinds = 4;
 
-  /// The place of a loop among all: shorter ones first, and then by kinds, the first operation's
-  /// counting least.
+  /// The index of a loop: shorter ones first, then by kinds, where the first operation's is the
+  /// least significant.
   static constexpr std::size_t codeOf(std::size_t length, std::size_t kinds) {
     std::size_t before = 0, n = kNumKinds * kNumKinds;
     for (std::size_t k = kFewest; k < length; ++k, n *= kNumKinds) before += n;
@@ -35,7 +35,7 @@ constexpr std::size_t kNumSeries = Series::codeOf(Series::kMost + 1, 0);
 /// The series that a chain is, if it is one.
 std::optional<Series> seriesOf(std::span<const ChainLink> links);
 
-/// As runChain.
+/// Like runChain.
 void runSeries(const Series& series, ChainMemory& memory, std::span<const std::uint8_t> steps,
                std::int64_t n);
 

@@ -58,7 +58,7 @@ struct Operands {
     if constexpr (isScalar(kKind)) scalars[i] = everywhere(memory[i]);
     signs[i] = everywhere(&series.signs[i]);
   }
-  /// What operation i leaves of v, which is at `offset` bytes from the first element.
+  /// Applies operation i to v, which is at `offset` bytes from the first element.
   template <unsigned kKind>
   IPUJAX_FN Float applied(Float v, std::size_t i, std::int64_t offset) const {
     Float y;
@@ -78,7 +78,7 @@ constexpr unsigned kindOf(std::size_t kinds, std::size_t i) {
   return kinds % Series::kNumKinds;
 }
 
-/// Operations of `kKinds`, in as many vectors as kVector has, at `offset` bytes.
+/// Applies operations of `kKinds` to as many vectors as kVector has, at `offset` bytes.
 template <std::size_t kKinds, std::size_t... kOperation, int... kVector>
 IPUJAX_INLINE void strip(const Operands& operands, const std::byte* from, std::byte* to,
                          std::int64_t offset, std::index_sequence<kOperation...>,

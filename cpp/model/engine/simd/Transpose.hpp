@@ -24,7 +24,7 @@ struct CopyKernels {
 
 IPUJAX_DECLARE_SIMD(extern const CopyKernels kCopyKernels)
 
-/// Those for this CPU.
+/// The kernels for this CPU.
 [[gnu::noinline]] inline const CopyKernels& copyKernels() {
   static const CopyKernels& picked = IPUJAX_PICK(kCopyKernels);
   return picked;

@@ -108,15 +108,15 @@ void transpose(const std::byte* src, std::byte* dst, std::int64_t rows, std::int
   }
 }
 
-/// Every second element, as complex numbers side by side hold their real parts. Elements need not
-/// be aligned: a pair of floats counts as one of 8 bytes.
+/// Copies every second element, such as the real parts of complex numbers. Elements need not be
+/// aligned: a pair of floats counts as one element of 8 bytes.
 template <class T>
 void fromPairs(const std::byte* src, std::byte* dst, std::int64_t n) {
   constexpr std::int64_t kSize = sizeof(T);
   std::int64_t i = 0;
   if constexpr (kSize == 4) {
     typedef T V __attribute__((vector_size(32)));
-    for (; i + 8 < n; i += 8) {  // not <=: the last vector would end one element behind the pairs
+    for (; i + 8 < n; i += 8) {  // not <=: the last vector would end one element past the pairs
       V a, b;
       std::memcpy(&a, src + 2 * i * kSize, sizeof a);
       std::memcpy(&b, src + (2 * i + 8) * kSize, sizeof b);
@@ -127,8 +127,8 @@ void fromPairs(const std::byte* src, std::byte* dst, std::int64_t n) {
   for (; i < n; ++i) std::memcpy(dst + i * kSize, src + 2 * i * kSize, kSize);
 }
 
-/// To every second element. What stands between is written back as it was, which nothing else
-/// writes meanwhile: one copy at a time writes to a range, and its threads' ranges do not meet.
+/// Copies to every second element. Writes the elements between back unchanged, which is safe: only
+/// one copy at a time writes to a range, and its threads' ranges do not meet.
 template <class T>
 void toPairs(const std::byte* src, std::byte* dst, std::int64_t n) {
   constexpr std::int64_t kSize = sizeof(T);

@@ -14,7 +14,7 @@ IPUJAX_DECLARE_SIMD(void scatterStrided(const void*, void*, std::int64_t, std::s
                                         std::int64_t))
 
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n) {
-  static const auto function = IPUJAX_PICK(halfToFloat);  // rows can be short: one look-up
+  static const auto function = IPUJAX_PICK(halfToFloat);  // rows can be short: look up once
   function(in, out, n);
 }
 void floatToHalf(const float* in, std::uint16_t* out, std::int64_t n) {

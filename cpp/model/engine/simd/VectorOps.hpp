@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Vector loops for other kernels, chosen once for this CPU. Pointers are elements of the named
-/// type, n >= 0, any alignment; source and destination are the same memory or do not overlap.
+/// Vector loops for other kernels, chosen once for this CPU. Pointers are to elements of the named
+/// type, with any alignment; n >= 0; source and destination are the same memory or do not overlap.
 namespace ipujax::engine::simd {
 
 void halfToFloat(const std::uint16_t* in, float* out, std::int64_t n);

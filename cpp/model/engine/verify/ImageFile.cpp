@@ -13,7 +13,7 @@ constexpr runtime::SealKind kSeal{
 using runtime::Is;
 using runtime::members;
 
-// The members of each structure in the order of the format, as in runtime/SignatureBytes.hpp.
+// The members of each structure in the order of the format, as in support/SignatureBytes.hpp.
 template <class A, Is<OperandDesc> T>
 void members(A& archive, T& o) {
   archive(o.buffer, o.type, o.access, o.offset, o.shape, o.strides);

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 46;
 constexpr std::int64_t kMostStride = std::int64_t{1} << 46;
 constexpr std::int64_t kMostVolume = std::int64_t{1} << 31;
 constexpr std::size_t kMostOperands = 1 << 16;
-/// Nodes between the root and a leaf: walks recurse so deep.
+/// Nodes between the root and a leaf: walks recurse this deep.
 constexpr std::uint32_t kMostDepth = 4000;
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -147,7 +147,7 @@ class Verifier {
     verifyStep(step, image_, {footprints_.data(), n});
   }
 
-  /// Sizes and strides whose products do not overflow.
+  /// Checks sizes and strides, so that their products do not overflow.
   static void verifyShape(const OperandDesc& o) {
     need(o.type <= ElementType::kDouble && o.access <= Access::kReadWrite,
          "an operand is of an unknown type");
@@ -190,7 +190,7 @@ class Verifier {
     if (arena || constant) footprint.move(static_cast<std::int64_t>(buffer.offset));
   }
 
-  /// What exchanges memory shares it with no other buffer.
+  /// Checks that buffers that exchange memory share it with no other buffer.
   void verifyTurns() const {
     const std::vector<bool> turning = turningBuffers(image_);
     std::vector<std::uint32_t> order;
@@ -198,8 +198,8 @@ class Verifier {
       if (image_.buffers[b].kind == BufferKind::kArena && image_.buffers[b].bytes > 0)
         order.push_back(b);
     std::ranges::sort(order, {}, [&](std::uint32_t b) { return image_.buffers[b].offset; });
-    std::uint64_t end = 0;          // of the buffers before
-    std::uint64_t turning_end = 0;  // of those of them that turn
+    std::uint64_t end = 0;          // of the previous buffers
+    std::uint64_t turning_end = 0;  // of the previous buffers that turn
     for (const std::uint32_t b : order) {
       const BufferDesc& buffer = image_.buffers[b];
       need(buffer.offset >= (turning[b] ? end : turning_end),
@@ -209,7 +209,7 @@ class Verifier {
     }
   }
 
-  /// Children come after their parents, and have one: so walks end, and take linear time.
+  /// Checks that children come after their only parent, so walks end and take linear time.
   void verifyTree() const {
     need(!image_.nodes.empty(), "the program is empty");
     std::vector<std::uint32_t> depth(image_.nodes.size(), 0);

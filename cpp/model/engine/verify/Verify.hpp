@@ -4,8 +4,8 @@
 namespace ipujax::engine {
 
 /// Refuses, with ImageError, an image that kernels or sessions could not run without reading or
-/// writing what is not theirs: an executable is data, whoever wrote it (docs/decisions/0019). Takes
-/// time linear in the image.
+/// writing memory that is not theirs: an executable is data that anyone may have written
+/// (docs/decisions/0019). Takes time linear in the image.
 void verify(const Image& image);
 
 }  // namespace ipujax::engine

@@ -51,14 +51,14 @@ class Account {
   }
 
   LinkLoads loads() const { return {num_ipus_, target_.machine()}; }
-  /// Replica to replica: each of its IPUs sends its share to its counterpart.
+  /// Sends from replica to replica: each IPU sends its share to its counterpart.
   void send(LinkLoads& loads, unsigned from, unsigned to, double elements) const {
     const unsigned ipus = target_.getNumIPUs();
     const double bytes = elements * size_ / ipus;
     for (unsigned i = 0; i < ipus; ++i) loads.send(from * ipus + i, to * ipus + i, bytes);
   }
 
-  /// `count` times: all meet, the links carry `loads`, each replica receives so many elements.
+  /// `count` times: all meet, the links carry `loads`, each replica gets `received` elements.
   void transfer(const LinkLoads& loads, double received, double count) {
     if (count <= 0) return;
     const double clock = target_.getTileClockFrequency();
@@ -70,7 +70,7 @@ class Account {
     cost_.raiseTemporaries(bytes, 0, bytes);
   }
 
-  /// `count` times: so many elements of a replica are combined with received ones.
+  /// `count` times: a replica combines `elements` of its elements with received ones.
   void combine(double elements, double count) {
     if (count <= 0 || elements <= 0) return;
     const double each = perTile(elements);
@@ -98,7 +98,7 @@ class Account {
   Cost cost_;
 };
 
-/// A ring's directions: which of the orders, and which way round.
+/// A direction of a ring: which order, and which way round.
 struct Way {
   bool mirrored;
   bool backwards;
@@ -142,8 +142,8 @@ bool gathers(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather;
 }
 
-/// GCL User Guide, "Collective methods": fragments travel round the ring once to be combined
-/// and once to be spread.
+/// GCL User Guide, "Collective methods": fragments travel round the ring once for the reduction and
+/// once for the gather.
 Cost ringCost(const poplar::Target& target, const CollectiveWork& work, Method method,
               std::size_t p) {
   Account account(target, work.type, work.num_replicas);
@@ -151,7 +151,7 @@ Cost ringCost(const poplar::Target& target, const CollectiveWork& work, Method m
   auto ways = waysOf(method);
   const double parts = static_cast<double>(p) * (meets ? 1.0 : static_cast<double>(ways.size()));
   const double fragment = std::ceil(static_cast<double>(work.elements) / parts);
-  // Meeting in the middle, all fragments go both ways at once, each half of the steps.
+  // With kMeetInMiddleRing, all fragments go both ways at once, for half of the steps each.
   double steps = static_cast<double>(p - 1);
   const double last = meets ? static_cast<double>((p - 1) % 2) : 0;
   if (meets) steps = static_cast<double>((p - 1) / 2);
@@ -168,7 +168,7 @@ Cost ringCost(const poplar::Target& target, const CollectiveWork& work, Method m
   return account.cost();
 }
 
-/// Everybody sends everything that is its own to all others, at once.
+/// Each member sends all its own data to all others at once.
 Cost broadcastCost(const poplar::Target& target, const CollectiveWork& work, std::size_t p) {
   Account account(target, work.type, work.num_replicas);
   LinkLoads loads = account.loads();

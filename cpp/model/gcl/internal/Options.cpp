@@ -48,8 +48,8 @@ std::uint64_t bytesOf(const std::string& name, const std::string& value) {
   return bytes;
 }
 
-/// Options that choose between implementations of GCL which the model does not distinguish, and
-/// their values; any where there are none. Source: GCL's API reference of SDK 2.4 to 3.3.
+/// Options that choose between GCL's implementations, which the model does not distinguish, and
+/// their values; an empty set allows any. Source: GCL's API reference of SDK 2.4 to 3.3.
 using Values = std::set<std::string>;
 const std::map<std::string, Values>& withoutEffect() {
   static const Values yes_or_no{"true", "false", "auto"};

@@ -18,14 +18,14 @@ enum class Method : std::uint8_t {
 };
 const char* nameOf(Method method);
 
-/// What the options of a collective say (GCL User Guide, "Setting options").
+/// Options of a collective (GCL User Guide, "Setting options").
 struct Options {
   Method method = Method::kAuto;
-  /// "syncful.maxBroadcastSize": above so many bytes times the group's size, auto takes no
-  /// broadcast.
+  /// "syncful.maxBroadcastSize": kAuto does not choose kBroadcast if the data's bytes times the
+  /// group's size exceed this.
   std::uint64_t max_broadcast_bytes = 2048;
 
-  /// Throws poplar::invalid_option for a name it does not know or a value that has no meaning.
+  /// Throws poplar::invalid_option for an unknown name or an invalid value.
   static Options read(const poplar::OptionFlags& options);
 };
 

@@ -93,7 +93,7 @@ Tensor variable(poplar::Graph& graph, const Tensor& data, const std::vector<std:
   return t;
 }
 
-/// Several tensors cost what one of all their bytes does, in the widest of their types.
+/// Several tensors cost as much as one with all their bytes, in the widest of their types.
 engine::Cost costOf(const poplar::Graph& graph, CollectiveKind kind,
                     const std::vector<Tensor>& wholes, const ReplicaGroups& groups,
                     const poplar::OptionFlags& options) {

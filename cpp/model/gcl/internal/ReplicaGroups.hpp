@@ -8,17 +8,17 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 
-/// Collectives over groups that no gcl::CommGroup can say: any division of the replicas into equal
-/// groups. gcl's functions are these with the groups of a CommGroup.
+/// Collectives over any groups of replicas, also those that gcl::CommGroup cannot express. gcl's
+/// functions call these with the groups of a CommGroup.
 namespace gcl::groups {
 
 /// [group][member]: replica numbers, in the order in which members' arrays are combined or laid
 /// out.
 using ReplicaGroups = std::vector<std::vector<unsigned>>;
 
-/// Each destination becomes the combination of its group's `datas` of the same place. Groups may
+/// Sets each destination to the reduction of its group's `datas` at the same index. Groups may
 /// differ in size but must name every replica. LOGICAL_AND and LOGICAL_OR of integers are bitwise.
-/// Sums of half are made in float and rounded once. A destination may be its data.
+/// Sums of half are computed in float and rounded once. A destination may be its data.
 void allReduceToDestination(poplar::Graph& graph, const std::vector<poplar::Tensor>& datas,
                             const std::vector<poplar::Tensor>& destinations,
                             gcl::CollectiveOperator op, const ReplicaGroups& groups,
@@ -32,8 +32,8 @@ std::vector<poplar::Tensor> allReduce(poplar::Graph& graph,
                                       const poplar::DebugContext& debugContext = {},
                                       const poplar::OptionFlags& options = {});
 
-/// Member j of a group of p gets elements [j * m, (j + 1) * m) of the combination of the flattened
-/// data, m = ceil(n / p); what is past the end is zero. Results have rank 1.
+/// Member j of a group of p receives elements [j * m, (j + 1) * m) of the reduction of the
+/// flattened data, m = ceil(n / p), with zeros past the end. Results have rank 1.
 std::vector<poplar::Tensor> reduceScatter(poplar::Graph& graph,
                                           const std::vector<poplar::Tensor>& datas,
                                           gcl::CollectiveOperator op, const ReplicaGroups& groups,
@@ -41,7 +41,7 @@ std::vector<poplar::Tensor> reduceScatter(poplar::Graph& graph,
                                           const poplar::DebugContext& debugContext = {},
                                           const poplar::OptionFlags& options = {});
 
-/// [member, data's dimensions...].
+/// Concatenates the members' data: [member, data's dimensions...].
 poplar::Tensor allGather(poplar::Graph& graph, const poplar::Tensor& data,
                          const ReplicaGroups& groups, poplar::program::Sequence& prog,
                          const poplar::DebugContext& debugContext = {},
@@ -70,7 +70,7 @@ poplar::Tensor broadcast(poplar::Graph& graph, const poplar::Tensor& data, unsig
                          const poplar::DebugContext& debugContext = {},
                          const poplar::OptionFlags& options = {});
 
-/// Sends along (source, target) pairs of replicas; a target receives once at most, and replicas
+/// Sends along (source, target) pairs of replicas; each target receives at most once, and replicas
 /// that receive nothing get zeros.
 poplar::Tensor collectivePermute(poplar::Graph& graph, const poplar::Tensor& data,
                                  const std::vector<std::pair<unsigned, unsigned>>& pairs,

@@ -15,7 +15,7 @@ using poplar::Tensor;
 using poplar::program::Sequence;
 using poputil::poplibs_error;
 
-/// The format that a constant of createCastOpParamsTensor names.
+/// The format in a constant of createCastOpParamsTensor.
 Format formatOf(const Graph& graph, const Tensor& param) {
   int packed = 0;
   if (!param.valid() || param.numElements() != 1 || !graph.getConstantValue(param, &packed))

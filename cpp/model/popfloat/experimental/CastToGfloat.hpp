@@ -17,9 +17,9 @@
 namespace popfloat {
 namespace experimental {
 
-/// Casts between the IPU's floats and a format of the user's: a sign, numExponentBits and
-/// numMantissaBits. Results are exact by the rounding mode. Throws poplibs_error for rounding at
-/// random, for formats without exponents, and for those that FLOAT does not hold.
+/// Casts between the IPU's floats and a user-defined format: a sign, numExponentBits and
+/// numMantissaBits. Results are exact for the rounding mode. Throws poplibs_error for stochastic
+/// rounding, for formats without exponents, and for those that FLOAT cannot hold.
 class GfloatCast {
  public:
   struct GfloatFormatOptions {
@@ -33,15 +33,15 @@ class GfloatCast {
     GfloatFormatOptions(const poplar::OptionFlags& options) {  // NOLINT: implicit as in the SDK
       parseGfloatFormatOptions(options);
     }
-    /// Options have the fields' names; throws poplibs_error for others.
+    /// Options are named after the fields; throws poplibs_error for others.
     void parseGfloatFormatOptions(const poplar::OptionFlags& options);
   };
 
-  /// A format, and the types that its values are computed in, held in and packed in.
+  /// A format, and the types in which its values are computed, held and packed.
   struct FormatConfig {
     FormatConfig() = default;
-    /// With more exponents than FLOAT has, values are rounded as in the format and limited as FLOAT
-    /// is.
+    /// If the format has more exponents than FLOAT, values are rounded as in the format, but
+    /// limited to FLOAT's range.
     FormatConfig(unsigned numMantissaBits, unsigned numExponentBits, int exponentBias,
                  bool enableDenorms, bool enableInfsAndNans,
                  SpecType specCalculationType = SpecType::AUTO);
@@ -67,8 +67,8 @@ class GfloatCast {
     }
     unsigned getPackedFloatBits() const { return packed_bits_; }
     bool isBlockFloat() const { return exponent_ == 0 || (exponent_ == 1 && infs_); }
-    /// Bytes from the lowest: mantissa bits, exponent bits, bias, and 1 for subnormal values plus 2
-    /// for infinities.
+    /// Bytes from the lowest: number of mantissa bits, number of exponent bits, bias, and flags: 1
+    /// for subnormal values plus 2 for infinities.
     unsigned getPackedFloatParameters() const;
     bool operator==(const FormatConfig& other) const {
       return getPackedFloatParameters() == other.getPackedFloatParameters() &&
@@ -108,7 +108,7 @@ class GfloatCast {
     void parseGfloatCastOptions(const poplar::OptionFlags& options);
   };
 
-  /// How a cast rounds. What is set of noise is kept and told, and a cast with it throws.
+  /// How a cast rounds. Settings of noise are only stored: casts with stochastic rounding throw.
   struct RoundConfig {
     RoundConfig() = default;
     RoundConfig(RoundType roundMode, unsigned numSRBits, poplar::Type calculationType,
@@ -157,22 +157,22 @@ class GfloatCast {
     bool nanoo_ = false;
   };
 
-  /// `GFType`: what holds the format's values, and `NativeType`, what they are cast back to; AUTO
-  /// is the format's own choice.
+  /// `GFType` is the type that holds the format's values, and `NativeType` the type that they are
+  /// cast back to; AUTO is the format's own choice.
   GfloatCast(const FormatConfig& formatCfg, const RoundConfig& roundCfg, bool enableNanooMode,
              const SpecType& GFType = SpecType::AUTO, const SpecType& NativeType = SpecType::AUTO);
   GfloatCast(const GfloatFormatOptions& formatOptions, const GfloatCastOptions& castOptions,
              poplar::Type calculationType, const SpecType& GFType = SpecType::AUTO,
              const SpecType& NativeType = SpecType::AUTO);
 
-  /// The format as a constant, getPackedFloatParameters: what the static casts below are given.
+  /// The format (getPackedFloatParameters) as a constant, which the static casts below take.
   static poplar::Tensor createCastOpParamsTensor(poplar::Graph& graph, const poplar::ComputeSet& cs,
                                                  poplar::Type calculationType, unsigned gfPacked);
   static poplar::Tensor createCastOpParamsTensor(poplar::Graph& graph,
                                                  poplar::program::Sequence& prog,
                                                  poplar::Type calculationType, unsigned gfStruct,
                                                  const poplar::DebugContext& debugContext = {});
-  /// `gfPacked` is itself such a constant.
+  /// `gfPacked` must be such a constant, and is returned.
   static poplar::Tensor createCastOpParamsTensor(poplar::Graph& graph, const poplar::ComputeSet& cs,
                                                  poplar::Type calculationType,
                                                  poplar::Tensor gfPacked);
@@ -185,7 +185,7 @@ class GfloatCast {
                                 const poplar::DebugContext& debugContext = {});
   void createCastOpParamsTensor(poplar::Graph& graph, const poplar::ComputeSet& cs);
 
-  /// What is too large becomes NaN with enableNanooMode, and the largest value otherwise;
+  /// Values that are too large become NaN with enableNanooMode, and the largest value otherwise;
   /// infinities and NaN stay. `param` must be a constant.
   static poplar::Tensor castNativeToGfloat(poplar::Graph& graph, poplar::Tensor input,
                                            const poplar::Tensor& param,
@@ -236,7 +236,7 @@ class GfloatCast {
   bool getStoreAsNative() const { return to_gf_.getStoreAsNative(); }
   poplar::Tensor getCastOpParams() const { return params_; }
   bool isCastOpParamSet() const { return params_.valid(); }
-  /// Takes the pointer.
+  /// Takes ownership of `gfParams`.
   void setGfloatCastParameters(poplar::Tensor* gfParams) {
     params_ = *std::unique_ptr<poplar::Tensor>(gfParams);
   }

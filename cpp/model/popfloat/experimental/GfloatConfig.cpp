@@ -4,7 +4,7 @@
 
 #include "popfloat/experimental/CastToGfloat.hpp"
 
-// What a cast is made of: formats, rounding, options.
+// Configuration of a cast: formats, rounding, options.
 namespace popfloat {
 namespace experimental {
 namespace {
@@ -30,7 +30,7 @@ bool truthOf(const std::string& option, const std::string& value) {
                       "'. Use the name of a field.");
 }
 
-/// The enumerator whose name, by `nameOf`, is the value.
+/// The enumerator that `nameOf` gives the name `value`.
 template <class Enum>
 Enum enumeratorOf(const std::string& option, const std::string& value, Enum last,
                   std::string (*nameOf)(Enum)) {

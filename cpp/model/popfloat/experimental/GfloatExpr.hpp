@@ -3,16 +3,16 @@
 namespace popfloat {
 namespace experimental {
 
-/// How a value between two of a format is rounded.
+/// How a value between two values of a format is rounded.
 enum class RoundType {
   INV,  ///< not set
-  RZ,   ///< to zero
+  RZ,   ///< towards zero
   RN,   ///< to the nearest, ties to even
   RA,   ///< to the nearest, ties away from zero
   RU,   ///< up
   RD,   ///< down
-  SR,   ///< at random, by all bits that are cut off
-  SX    ///< at random, by some of these bits
+  SR,   ///< stochastic, by all discarded bits
+  SX    ///< stochastic, by some of these bits
 };
 
 /// How the values of a format are stored.
@@ -21,7 +21,7 @@ enum class FormatType {
   IEEE_FP16,
   QUANTISED_FP32,      ///< in a float
   QUANTISED_FP16,      ///< in a half
-  MIN_NORM_ALIGN_GF8,  ///< 8 bits, fewer than 5 of them of the exponent
+  MIN_NORM_ALIGN_GF8,  ///< 8 bits, fewer than 5 of the exponent
   ONE_FIVE_TWO_GF8,    ///< 1/5/2 bits with infinities and NaN
   MAX_NORM_ALIGN_GF8,  ///< 1/5/2 bits without
   BFLOAT16,            ///< 1/8/7 bits
@@ -29,7 +29,7 @@ enum class FormatType {
   ENABLE_DENORM_GF16   ///< 16 bits with them
 };
 
-/// How the noise of rounding at random is distributed.
+/// Distribution of the noise for stochastic rounding.
 enum class SRDensityType {
   INVALID,
   UNIFORM,

@@ -8,7 +8,7 @@
 namespace popfloat {
 namespace experimental {
 
-/// The enumerators' names; throw poplibs_error for a value that is none.
+/// The enumerators' names; throw poplibs_error for an invalid value.
 std::string roundTypeToString(RoundType rmode);
 std::string formatTypeToString(FormatType fmt);
 std::string srDensityTypeToString(SRDensityType dist);

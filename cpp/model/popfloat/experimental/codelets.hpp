@@ -5,7 +5,7 @@
 namespace popfloat {
 namespace experimental {
 
-/// Programs for the SDK load this library's vertices so; the model's kernels are always there.
+/// Programs for the SDK load this library's vertices with this; the model needs none.
 inline void addCodelets(poplar::Graph&) {}
 
 }  // namespace experimental

@@ -20,7 +20,7 @@ using popops::expr::Expr;
 using poputil::poplibs_error;
 namespace expr = popops::expr;
 
-/// Of FLOAT: 2^floor(log2|x|), 0 for subnormal x, infinity for what is not finite.
+/// 2^floor(log2|x|) of FLOAT x; 0 for subnormal x, infinity if x is not finite.
 Tensor powerBelow(Graph& graph, const Tensor& x, Sequence& prog) {
   const Tensor bits = x.reinterpret(poplar::INT);
   return popops::map(graph, _1 & Const(0x7f800000), {bits}, prog).reinterpret(poplar::FLOAT);
@@ -67,7 +67,7 @@ Tensor pack(Graph& graph, const Tensor& q, const Format& f, const poplar::Type& 
   const Expr unit = expr::Max(_2, Const(f.smallestNormal()));
   const Tensor significand = popops::map(
       graph, expr::Cast(expr::Abs(_1) / unit * Const(f.unit()), poplar::INT), {q, power}, prog);
-  // A significand with its leading bit adds the 1 that a normal exponent has more.
+  // The leading bit of a significand adds the missing 1 to the exponent of a normal value.
   const Tensor exponent = power.reinterpret(poplar::INT);
   const Expr above = expr::Max((_1 >> Const(23)) + Const(f.bias - 127), Const(1)) - Const(1);
   const Tensor finite =

@@ -8,7 +8,7 @@ namespace popfloat {
 namespace experimental {
 namespace internal {
 
-/// A format, and what follows from it.
+/// A format, and quantities derived from it.
 struct Format {
   int mantissa;
   int exponent;
@@ -17,9 +17,9 @@ struct Format {
   bool infs;
 
   int lowestExponent() const { return 1 - bias; }
-  /// At most FLOAT's, in which casts compute: greater values of a format never come up.
+  /// At most FLOAT's: casts compute in FLOAT, so greater values of a format never occur.
   int highestExponent() const {
-    constexpr int kMostBits = 9;  // more than FLOAT's exponents for each bias of 8 bits
+    constexpr int kMostBits = 9;  // more than FLOAT's exponents for any 8-bit bias
     return std::min(127, (1 << std::min(exponent, kMostBits)) - (infs ? 2 : 1) - bias);
   }
   float smallestNormal() const { return std::ldexp(1.0f, lowestExponent()); }
@@ -32,15 +32,15 @@ struct Format {
   }
 };
 
-/// FLOAT rounded to values of the format, as castNativeToGfloat says.
+/// Rounds FLOAT to values of the format, as castNativeToGfloat does.
 poplar::Tensor quantise(poplar::Graph& graph, const poplar::Tensor& x, const Format& f,
                         const GfloatCast::CastConfig& config, poplar::program::Sequence& prog);
 
-/// Of values of the format, as FLOAT: their bits, as CHAR or SHORT.
+/// Packs values of the format, given as FLOAT, into their bits, as CHAR or SHORT.
 poplar::Tensor pack(poplar::Graph& graph, const poplar::Tensor& q, const Format& f,
                     const poplar::Type& type, poplar::program::Sequence& prog);
 
-/// What `pack` packed, as FLOAT.
+/// Unpacks the result of `pack` to FLOAT.
 poplar::Tensor unpack(poplar::Graph& graph, const poplar::Tensor& packed, const Format& f,
                       poplar::program::Sequence& prog);
 

@@ -1,5 +1,5 @@
-// Included as often as <assert.h> is: what fails becomes an error of the program, not the end of
-// the process.
+// Included whenever <assert.h> is: a failed assertion becomes an error of the program and does not
+// end the process.
 #ifndef IPUJAX_ASSERT
 #define IPUJAX_ASSERT
 #include <stdexcept>

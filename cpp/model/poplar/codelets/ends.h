@@ -1,10 +1,10 @@
 #pragma once
 #include "engine/VertexAbi.hpp"
 
-// What functions that a tile does not have are linked to in a library of codelets (the linker's
-// --wrap): those that end a process or start something that would outlive the vertex end the
-// codelet, as an error of the program. Also what divisions by zero call.
-// Each source of a library has them, so they are weak.
+// Replacements (by the linker's --wrap) for functions that a tile does not have, in codelet
+// libraries: functions that end a process or start something that would outlive the vertex end the
+// codelet with a program error. So do integer divisions by zero. Every source of a library defines
+// these, so they are weak.
 #define IPUJAX_EACH __attribute__((weak))
 #define IPUJAX_SHOWN __attribute__((weak, visibility("default")))
 extern "C" {
@@ -37,8 +37,7 @@ IPUJAX_THREAD(thrd_create)
 IPUJAX_THREAD(_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE)
 #undef IPUJAX_THREAD
 
-/// Destructors of static variables and of those of threads do not run: they would when no guard is
-/// there.
+/// Destructors of static and thread-local variables do not run: they would run outside the guard.
 IPUJAX_EACH int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }         // NOLINT
 IPUJAX_EACH int __wrap___cxa_at_quick_exit(void (*)(void*), void*) { return 0; }         // NOLINT
 IPUJAX_EACH int __wrap___cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }  // NOLINT
@@ -46,8 +45,8 @@ IPUJAX_EACH int __wrap___cxa_thread_atexit(void (*)(void*), void*, void*) { retu
 /// Set by the model before anything runs.
 IPUJAX_SHOWN const IpujaxStatics* ipujax_statics = nullptr;
 
-/// Around the constructors of static variables in functions. It waits here, where workers that take
-/// turns let others run.
+/// Called around constructors of static variables in functions. It waits here, where workers that
+/// take turns let others run.
 IPUJAX_EACH int __wrap___cxa_guard_acquire(void* guard) {  // NOLINT
   int answer = kIpujaxWait;
   while (answer == kIpujaxWait) answer = ipujax_statics->acquire(guard);
@@ -56,8 +55,8 @@ IPUJAX_EACH int __wrap___cxa_guard_acquire(void* guard) {  // NOLINT
 IPUJAX_EACH void __wrap___cxa_guard_release(void* guard) { ipujax_statics->release(guard); }  // NOLINT
 IPUJAX_EACH void __wrap___cxa_guard_abort(void* guard) { ipujax_statics->abort(guard); }      // NOLINT
 
-/// What compilers call where -fsanitize=integer-divide-by-zero finds one, which needs no other
-/// library then: for processors that go on with a quotient of 0.
+/// Called for integer divisions by zero with -fsanitize=integer-divide-by-zero, which then needs no
+/// library: for processors that continue with a quotient of 0.
 IPUJAX_EACH void __ubsan_handle_divrem_overflow(void*, void*, void*) {
   ipujax_leave("divides an integer by zero");
 }

@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <type_traits>
 
-// Clang's vectors for codelets: `v.x`, `v[i]`, arithmetic by element with vectors and numbers.
-// CodeletText.cpp puts the macro in the place of their attribute, which GCC does not have.
+// Clang's vectors for codelets: `v.x`, `v[i]`, elementwise arithmetic with vectors and numbers.
+// CodeletText.cpp replaces their attribute, which GCC does not have, with this macro.
 #define IPUJAX_EXT_VECTOR(type, n) ipujax_vectors::ExtVector<type, (n)>
 
 namespace ipujax_vectors {
@@ -41,7 +41,7 @@ struct ExtElements<T, 2> {
 template <class T>
 struct ExtElements<T, 3> {
   union {
-    T v[4];  // as large as one of four
+    T v[4];  // as large as four elements
     struct {
       T x, y, z;
     };
@@ -71,7 +71,7 @@ struct ExtElements<T, 4> {
 
 template <class T, int n>
 struct ExtVector : ExtElements<T, n> {
-  /// Vectors of GCC with the same elements, as intrinsics have.
+  /// GCC vectors with the same elements, as intrinsics use.
   template <class V>
   using IfVector =
       std::enable_if_t<!std::is_class_v<V> && !std::is_array_v<V> && !std::is_pointer_v<V> &&
@@ -125,7 +125,7 @@ struct ExtVector : ExtElements<T, n> {
   }
   friend ExtVector operator~(const ExtVector& a) { return a ^ ExtVector(T(-1)); }
 
-  /// -1 where it holds, 0 elsewhere, in integers as wide as the elements.
+  /// -1 where true, 0 elsewhere, in integers as wide as the elements.
   using Mask = ExtVector<
       std::conditional_t<sizeof(T) == 1, signed char,
                          std::conditional_t<sizeof(T) == 2, short,

@@ -58,7 +58,7 @@ class half_storage {
   std::uint16_t bits_;
 };
 
-/// By the name of hosts' code, whatever `half` is.
+/// The name for host code, whatever `half` is.
 using IeeeHalf = half_storage;
 
 }  // namespace poplar

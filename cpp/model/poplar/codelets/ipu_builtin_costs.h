@@ -1,6 +1,6 @@
 #pragma once
-// Included where cycles are counted: builtins as functions that count the issue slots of their
-// instructions. Each is one instruction for each 64 bits of its result, but transcendental ones.
+// Builtins as functions that count the issue slots of their instructions, for compilations that
+// count cycles. Each takes one instruction per 64 bits of its result, except transcendental ones.
 namespace ipujax_counted {
 
 template <unsigned kHalf2, unsigned kFloat>
@@ -79,11 +79,11 @@ IPUJAX_SIMPLE(uputf) IPUJAX_SIMPLE(urand32) IPUJAX_SIMPLE(urand64) IPUJAX_SIMPLE
 IPUJAX_SIMPLE(urand_f32) IPUJAX_SIMPLE(xor) IPUJAX_SIMPLE(xor_f32) IPUJAX_SIMPLE(xor_i32)
 IPUJAX_SIMPLE(xor_v2f32)
 
-// Reading the counter takes no slot of its own, so that two readings in a row are alike.
+// Reading the counter takes no slot, so that two consecutive readings are equal.
 IPUJAX_COUNTED(get_scount_l, Slots<0, 0>)
 IPUJAX_COUNTED(get_scount_u, Slots<0, 0>)
 
-// Transcendental ones, by half2 and by float: see lanes.h. atan is no instruction.
+// Transcendental functions: slots for half2 and for float, see lanes.h. atan is not an instruction.
 IPUJAX_COUNTED(exp, Slots<2, 3>)
 IPUJAX_COUNTED(exp2, Slots<2, 3>)
 IPUJAX_COUNTED(f16v2exp, Slots<2, 3>)

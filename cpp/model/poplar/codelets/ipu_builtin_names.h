@@ -1,7 +1,7 @@
 #pragma once
 #include "ipu_cycles.h"
 
-// The names of ipu_builtins.h. Where cycles are counted they are names of functions that count.
+// Names of the builtins in ipu_builtins.h; when cycles are counted, of functions that count.
 #ifdef IPUJAX_COUNTS_CYCLES
 #include "ipu_builtin_costs.h"
 #define IPUJAX_BUILTIN(name) ipujax_counted::name##_()

@@ -1,5 +1,5 @@
 #pragma once
-// Long: one list, the builtins of the IPU's compiler as they are documented.
+// Long: one list of the IPU compiler's builtins, as documented.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -9,9 +9,9 @@
 #include "poplar/Loops.hpp"
 #include "tilearch.h"
 
-// The IPU compiler's own functions, by names that ipu_builtin_names.h maps theirs to: compilers of
-// hosts overload no function whose name begins with __builtin. Those on bits, and half arithmetic, give the IPU's bits; the
-// transcendental ones are correctly rounded for half, and the host's for float.
+// The IPU compiler's builtins. ipu_builtin_names.h maps their names to these: host compilers cannot
+// overload functions whose names begin with __builtin. Bitwise functions and half arithmetic give
+// the IPU's bits; transcendental ones are correctly rounded for half, and the host's for float.
 namespace ipujax_builtins {
 using ipujax_lanes::bits;
 using ipujax_lanes::each;
@@ -19,9 +19,9 @@ using ipujax_lanes::lane;
 using ipujax_lanes::Lanes;
 using ipujax_lanes::Number;
 using ipujax_lanes::words;
-using namespace ipujax_vectors;  // NOLINT: types alone
+using namespace ipujax_vectors;  // NOLINT: only types
 
-/// What each element of a comparison gives: all bits set, or none.
+/// The result of a comparison, by element: all bits set, or none.
 template <class V, class F>
 V masks(F f, const V& x, const V& y) {
   using Bits = std::conditional_t<ipujax_lanes::is_half<V>, std::uint16_t, std::uint32_t>;
@@ -54,7 +54,7 @@ inline unsigned word(unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
 inline float uniform() {  // in (-0.5, 0.5), as from an IPU's 32 bits
   return static_cast<float>(static_cast<std::int32_t>(ipujax_registers::next() >> 32)) * 0x1p-32f;
 }
-/// The sum of twelve uniform numbers, as the IPU makes a normal one.
+/// Approximates a normal number by the sum of twelve uniform ones, as the IPU does.
 inline float normal() {
   float sum = 0;
   for (int i = 0; i < 3; ++i) {
@@ -73,7 +73,7 @@ V randomMask(V v, float probability) {
   return v;
 }
 
-/// Throws where there is no such register.
+/// Throws std::invalid_argument if there is no such register.
 inline int registerOf(int index) {
   if (index >= 0 && index < 256) return index;
   throw std::invalid_argument("[__builtin_ipu_get] needs a register from 0 to 255; got " +
@@ -82,7 +82,7 @@ inline int registerOf(int index) {
 
 inline float* accumulators() { return ipujax_registers::worker().accumulators; }
 
-/// The first two accumulators; the others move up, and `v` comes last.
+/// Returns the first two accumulators; the others move up, and `v` comes last.
 inline float2 next(float2 v) {
   float* a = accumulators();
   const float2 first = {a[0], a[2]};
@@ -97,7 +97,7 @@ inline float2 next(float2 v) {
 
 }  // namespace ipujax_builtins
 
-// Of one or two operands, for float, half and vectors; and by the name for each type.
+// Functions of one or two operands for float, half and vectors, also under a name for each type.
 #define IPUJAX_FOR_TYPES1(name)                                                                \
   inline ipujax_vectors::half2 ipujax_ipu_f16v2##name(ipujax_vectors::half2 x) {            \
     return ipujax_ipu_##name(x);                                                            \
@@ -176,7 +176,7 @@ IPUJAX_COMPARISON(cmpne, !=)
 #undef IPUJAX_FOR_TYPES2
 inline float ipujax_ipu_f32atan(float x) { return std::atan(x); }
 
-// Operands of different types that the compiler's functions take, too.
+// Operands of different types, which the IPU's compiler also accepts.
 inline float ipujax_ipu_max(float x, double y) { return std::fmax(x, static_cast<float>(y)); }
 inline float ipujax_ipu_max(double x, float y) { return std::fmax(static_cast<float>(x), y); }
 inline float ipujax_ipu_max(double x, double y) { return static_cast<float>(std::fmax(x, y)); }
@@ -188,7 +188,7 @@ inline int ipujax_ipu_min(int x, int y) { return y < x ? y : x; }
 inline unsigned ipujax_ipu_max(unsigned x, unsigned y) { return x < y ? y : x; }
 inline unsigned ipujax_ipu_min(unsigned x, unsigned y) { return y < x ? y : x; }
 
-// Bitwise, on integers and on the bits of floats.
+// Bitwise functions of integers and of the bits of floats.
 #define IPUJAX_BITWISE(name, expression)                                                      \
   inline int ipujax_ipu_##name(int a, int b) { return expression; }                        \
   inline int ipujax_ipu_##name(unsigned c, int b) {                                        \
@@ -223,7 +223,7 @@ inline ipujax_vectors::float2 ipujax_ipu_not_v2f32(ipujax_vectors::float2 v) {
   return ipujax_ipu_not(v);
 }
 
-// What a number is.
+// Classes of numbers.
 #define IPUJAX_IS(name)                                                                     \
   inline int ipujax_ipu_##name(float v) { return std::name(v); }                         \
   inline ipujax_vectors::int2 ipujax_ipu_##name(ipujax_vectors::float2 v) {              \
@@ -276,7 +276,7 @@ inline ipujax_vectors::short4 ipujax_ipu_f16v4class(ipujax_vectors::half4 v) {
   return ipujax_ipu_class(v);
 }
 
-// Between two bounds; sums and maxima of elements; conversions.
+// Clamping between two bounds; sums and maxima of elements; conversions.
 template <class V, class Bounds>
 ipujax_lanes::Number<V> ipujax_ipu_clamp(V v, Bounds bounds) {
   const float low = ipujax_lanes::lane(bounds, 0), high = ipujax_lanes::lane(bounds, 1);
@@ -319,7 +319,7 @@ inline ipujax_vectors::half2 ipujax_ipu_f16v4maxc(ipujax_vectors::half4 v) {
 inline float ipujax_ipu_f16tof32(half x) { return float(x); }
 inline half ipujax_ipu_f32tof16(float x) { return half(x); }
 
-// Bytes and halves of words.
+// Bytes and 16-bit halves of words.
 inline unsigned ipujax_ipu_bitrev8(unsigned x) {
   unsigned made = 0;
   for (int i = 0; i < 32; ++i) made |= (x >> i & 1u) << (i / 8 * 8 + 7 - i % 8);
@@ -378,7 +378,7 @@ inline ipujax_vectors::float2 ipujax_ipu_sort4x32hi(ipujax_vectors::float2 x,
                                                        ipujax_vectors::float2 y) {
   return ipujax_vectors::float2{x[1], y[1]};
 }
-/// Leading bits that match the sign, without it.
+/// Number of leading bits that equal the sign bit, without the sign bit.
 inline unsigned ipujax_ipu_cms(int x) {
   const auto magnitude = static_cast<unsigned>(x < 0 ? ~x : x);
   return magnitude == 0 ? 31u : static_cast<unsigned>(__builtin_clz(magnitude)) - 1;
@@ -410,7 +410,7 @@ inline ipujax_vectors::float2 ipujax_ipu_f32v2rmask(ipujax_vectors::float2 v, fl
   return ipujax_ipu_rmask(v, p);
 }
 
-// Accumulators. Source of what they hold: tessellate-ipu, ipu_amp.hpp.
+// Accumulators. Source of their layout: tessellate-ipu, ipu_amp.hpp.
 inline void ipujax_ipu_put_tas(float v) { ipujax_registers::worker().tas = v; }
 inline void ipujax_ipu_aacc_zero() {
   for (int i = 0; i < 16; ++i) ipujax_builtins::accumulators()[i] = 0;
@@ -465,8 +465,8 @@ inline ipujax_vectors::half2 ipujax_ipu_f16v2gina(ipujax_vectors::half2 v, int f
   return ipujax_ipu_gina(v, flags);
 }
 
-// Registers, and where the vertex runs. What is put into a register is got from it; FP_CLR clears
-// the accumulators, and nothing else follows from a register's value.
+// Registers, and where the vertex runs. A register returns the value put into it; writing FP_CLR
+// clears the accumulators, and other registers have no effect.
 inline unsigned ipujax_ipu_get(int index) {
   if (index == CSR_W_WSR__INDEX) return ipujax_registers::worker().worker;
   return ipujax_registers::worker().lower[ipujax_builtins::registerOf(index)];
@@ -502,8 +502,8 @@ inline unsigned ipujax_ipu_get_scount_u() {
   return static_cast<unsigned>(ipujax_registers::cycles() >> 32);
 }
 
-// Loads of weights and packed addresses have no meaning here: the linker tells of them where a
-// vertex needs them (engine/codelets/WorkerCalls.hpp).
+// Loads of weights and packed addresses are not modelled: the linker reports them if a vertex needs
+// them (engine/codelets/WorkerCalls.hpp).
 void ipujax_no_assembly_ld128putcs(unsigned index);
 void ipujax_no_assembly_ld64putcs(unsigned index);
 ipujax_vectors::uint2 ipujax_no_assembly_tapack(const void* a, const void* b, const void* c);

@@ -5,12 +5,12 @@
 
 #include "engine/VertexAbi.hpp"
 
-// Counts the issue slots that a worker takes, where the model compiles with IPUJAX_COUNTS_CYCLES;
-// elsewhere there is no counter. The model adds ran() to each block of a codelet's source.
+// Counts a worker's issue slots if the model compiles with IPUJAX_COUNTS_CYCLES; otherwise there is
+// no counter. The model adds ran() to each block of a codelet's source.
 namespace ipujax_cycles {
 
 #ifdef IPUJAX_COUNTS_CYCLES
-// The first and the last byte of what the linker makes of a library.
+// The first and the last byte of a linked library.
 extern "C" {
 extern const char __ehdr_start __attribute__((visibility("hidden")));  // NOLINT: its name
 extern const char _end __attribute__((visibility("hidden")));          // NOLINT
@@ -20,7 +20,7 @@ struct Counter {
   std::uint64_t slots = 0;
   std::uint64_t limit = ~std::uint64_t{0};
   std::uint64_t begin = 0;  ///< cycles of the tile before the worker began
-  const IpujaxRange* ranges = nullptr;  ///< of the vertex's memory; null where no one looks
+  const IpujaxRange* ranges = nullptr;  ///< of the vertex's memory; null: no checks
   std::size_t num_ranges = 0;
 };
 
@@ -29,8 +29,8 @@ inline Counter& counter() {
   return one;
 }
 
-// Where workers may wait, what they have counted is not to be left in a register: a loop would not
-// come back to the same registers.
+// If workers may wait, the count must not stay in a register: a waiting loop would never return to
+// the same registers.
 #ifdef IPUJAX_WORKERS_WAIT
 __attribute__((noinline))
 #endif
@@ -40,21 +40,21 @@ inline void add(std::uint64_t slots) {
   if (c.slots > c.limit) throw std::runtime_error("more issue slots than are counted");
 }
 
-/// Of an intrinsic.
+/// Counts the slots of an intrinsic.
 inline void issue(unsigned slots) { add(slots); }
 
-/// Of a block of the source, which may be in a function that the compiler evaluates.
+/// Counts the slots of a source block, which may be in a function evaluated at compile time.
 constexpr void ran(unsigned slots) {
   if (!__builtin_is_constant_evaluated()) add(slots);
 }
 
-/// Of a load or a store of `bytes` by an intrinsic: a load may begin one vector early or late, as
-/// loops that load the next element before they need it do.
+/// Checks a load or store of `bytes` by an intrinsic: a load may begin one vector early or late, as
+/// in loops that load the next element in advance.
 inline void access(const void* address, std::size_t bytes, bool loads) {
   const Counter& c = counter();
   if (c.ranges == nullptr) return;
   const auto* at = static_cast<const char*>(address);
-  const char here = 0;  // on the stack are a codelet's own arrays, and in the library its tables
+  const char here = 0;  // the stack has a codelet's own arrays, the library its tables
   if ((at > &here && at < &here + (1 << 20)) || (at >= &__ehdr_start && at < &_end)) return;
   const std::ptrdiff_t more = loads ? 16 : 0;
   for (std::size_t i = 0; i < c.num_ranges; ++i) {

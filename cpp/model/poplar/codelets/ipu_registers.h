@@ -12,7 +12,7 @@ namespace ipujax_registers {
 struct Worker {
   std::uint32_t tile = 0;
   std::uint32_t worker = 0;
-  std::uint32_t clock_reads = 0;  ///< who has read the clock is not as before
+  std::uint32_t clock_reads = 0;  ///< makes the state differ after reading the clock
   void* vertex = nullptr;
   std::uint64_t random[2] = {1, 2};
   float tas = 0;
@@ -34,7 +34,7 @@ inline std::uint64_t mixed(std::uint64_t& seed) {  // splitmix64
   return z ^ z >> 31;
 }
 
-/// Registers are as after a reset; random numbers depend on the run, the vertex and the worker.
+/// Resets TAS and the accumulators; random numbers depend on the run, the vertex and the worker.
 inline void enter(void* vertex, std::uint32_t tile, std::uint32_t id, std::uint64_t seed) {
   Worker& w = worker();
   w.tile = tile;
@@ -59,8 +59,8 @@ inline std::uint64_t next() {
   return sx ^ (rotated(sa, 1) | rotated(sa, 2));
 }
 
-/// Cycles of the tile's clock: counted, which the model does for sources that read them here, or
-/// the host's time at 1.33 GHz.
+/// Cycles of the tile's clock: counted, as the model does for sources that read the clock, or the
+/// host's time at 1.33 GHz.
 inline std::uint64_t cycles() {
   ++worker().clock_reads;
 #ifdef IPUJAX_COUNTS_CYCLES
@@ -75,7 +75,7 @@ inline std::uint64_t cycles() {
 
 }  // namespace ipujax_registers
 
-// What the model asks a library for; libraries without registers lack them.
+// Functions that the model looks up in a library; libraries without registers lack them.
 extern "C" {
 __attribute__((weak, visibility("default"))) IpujaxEnter ipujax_enter() {
   return ipujax_registers::enter;

@@ -1,7 +1,7 @@
 #pragma once
 #include "poplar/HalfFloat.hpp"
 
-// The short vectors by their names alone.
+// The short vectors without a namespace.
 #ifndef IPUJAX_OWN_VECTORS
 #define IPUJAX_BY_NAME(name) using ipujax_vectors::name;
 IPUJAX_SHORT_VECTORS(IPUJAX_BY_NAME)

@@ -7,7 +7,7 @@
 #include "ipu_cycles.h"
 #include "ipudef.h"
 
-// Functions of the elements of float, half and short vectors of them.
+// Elementwise functions of float, half and short vectors.
 namespace ipujax_lanes {
 
 template <class V>
@@ -31,7 +31,7 @@ constexpr bool is_number = std::is_same_v<V, float> || std::is_same_v<V, half> |
                            (Lanes<V>::count > 1);
 template <class V>
 using Number = std::enable_if_t<is_number<V>, V>;
-/// What an argument is as a number: itself, or the element of a field (`Input<float>`); else void.
+/// Number type of an argument: its own, or its element's for a field (`Input<float>`); else void.
 template <class T, class = void>
 struct NumberIn {
   using type = std::conditional_t<is_number<T>, T, void>;
@@ -52,26 +52,26 @@ struct FirstNumber {
 };
 template <class T>
 struct FirstNumber<T> : NumberIn<T> {};
-/// The type of a function's arguments where these are not all of one number type: fields count as
-/// their elements, and integers and doubles as the first number.
+/// The common type of arguments that are not all of one number type: fields count as their
+/// elements, integers and doubles as the first number.
 template <class... Ts>
 using Shared = std::enable_if_t<is_number<typename FirstNumber<Ts...>::type> &&
                                     (counts_as<typename FirstNumber<Ts...>::type, Ts> && ...) &&
                                     !(std::is_same_v<typename FirstNumber<Ts...>::type, Ts> && ...),
                                 typename FirstNumber<Ts...>::type>;
-/// Half and its vectors.
+/// Whether V is half or a vector of halves.
 template <class V>
 constexpr bool is_half = is_number<V> && sizeof(V) == 2 * Lanes<V>::count;
 
-// Issue slots of an operation. Sources: PopLibs' constants of instructions for exp, ln, tanh, sigm
-// and divisions; other transcendental instructions are assumed to be like these.
-/// Of an instruction for each 64 bits.
+// Issue slots of an operation. Sources: PopLibs' instruction constants for exp, ln, tanh, sigm and
+// divisions; other transcendental instructions are assumed to cost the same.
+/// One instruction for each 64 bits.
 template <class V>
 constexpr unsigned simple = (sizeof(V) + 7) / 8;
-/// Of instructions for half2 and for float, by what one of them takes.
+/// kHalf2 slots for each half2, or kFloat slots for each float.
 template <class V, unsigned kHalf2, unsigned kFloat>
 constexpr unsigned slots = (is_half<V> ? kHalf2 : kFloat) * ((sizeof(V) + 3) / 4);
-/// Of a function of some twenty instructions for each element: an assumption, between PopLibs'
+/// A function of some twenty instructions for each element: an assumption, between PopLibs'
 /// estimates for a square root and a logarithm.
 template <class V>
 constexpr unsigned software = 20 * Lanes<V>::count;
@@ -86,8 +86,8 @@ float lane(const V& v, int i) {
   }
 }
 
-/// f of the elements of some operands, which are vectors of one length or scalars; in float, and
-/// rounded to the elements of V.
+/// Applies f elementwise to vectors of one length or scalars, in float, and rounds to the elements
+/// of V.
 template <class V, class F, class... Vs>
 V each(F f, const Vs&... operands) {
   if constexpr (Lanes<V>::count == 1) {
@@ -99,7 +99,7 @@ V each(F f, const Vs&... operands) {
   }
 }
 
-/// The bits of a value as another type of the same size.
+/// Reinterprets the bits of a value as another type of the same size.
 template <class To, class From>
 To bits(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bits of one size");
@@ -108,7 +108,7 @@ To bits(const From& from) {
   return to;
 }
 
-/// f of the words of 32 bits of two values.
+/// Applies f to the 32-bit words of two values.
 template <class V, class F>
 V words(F f, const V& x, const V& y) {
   std::uint32_t a[sizeof(V) / 4], b[sizeof(V) / 4];

@@ -1,6 +1,6 @@
 #pragma once
-// Included before every codelet source by the model's compiler: what the IPU's own compiler has
-// without an include, and mathematics of `half` by the names of the standard library.
+// The model's compiler includes this before every codelet source: declarations that the IPU's
+// compiler has without an include, and math functions of `half` under their standard names.
 #define IPUJAX_CODELETS 1
 #ifndef __POPC__
 #define __POPC__ 1
@@ -40,7 +40,7 @@ template <>
 struct is_floating_point<half> : true_type {};
 #endif
 
-// In float, as for the half of hosts.
+// Computed in float, as for half on the host.
 #define IPUJAX_OF_HALF(name) \
   inline float name(half x) { return name(static_cast<float>(x)); }
 #define IPUJAX_TEST_HALF(name) \
@@ -100,7 +100,7 @@ inline float fma(half x, half y, half z) { return fma(float(x), float(y), float(
 }  // namespace std
 #endif
 
-// On the IPU `unsigned` and what size() gives are one type.
+// On the IPU, `unsigned` and the result of size() have the same type.
 namespace std {
 template <typename A, typename B>
 using IpujaxSizes = enable_if_t<(is_same_v<A, size_t> && is_same_v<B, unsigned>) ||
@@ -116,7 +116,7 @@ constexpr IpujaxSizes<A, B> max(A a, B b) {
 }
 }  // namespace std
 
-// Behind the functions above, so that the names of <math.h> have them too.
+// After the functions above, so that the names of <math.h> include them.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
 #pragma once
 #include <cstdio>
 
-// Text of a codelet goes to the standard output of the process, by printf.
+// A codelet's printf writes to the standard output of the process.

@@ -1,7 +1,7 @@
 #pragma once
 #include "ipu_registers.h"
 
-// The half of codelets that round stochastically: included by HalfFloat.hpp where the model compiles
+// The half of codelets that round stochastically: HalfFloat.hpp includes it if the model compiles
 // with IPUJAX_HALF_ROUNDING. The compiler's own half only rounds to nearest.
 namespace poplar {
 
@@ -11,17 +11,17 @@ enum : unsigned {
   kOverflowsToNan = 4,
 };
 
-/// One of the two halves around a float, the nearer one with the greater chance, so that the mean is
-/// the float; a float that is a half stays. Of the generator of the worker.
+/// Rounds a float to one of the two halves around it at random, so that the mean is the float; a
+/// float that is a half stays. Uses the worker's generator.
 inline half_storage roundedHalf(float x) {
-  if (!(x - x == 0)) return half_storage(x);  // infinite, or no number
+  if (!(x - x == 0)) return half_storage(x);  // infinity or NaN
   std::uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof(bits));
   bits &= 0x7f800000u;
   float power = 0;
   std::memcpy(&power, &bits, sizeof(bits));
   const float step = power * 0x1p-10f > 0x1p-24f ? power * 0x1p-10f : 0x1p-24f;
-  // 12 bits: with the 11 of x / step the sum is exact.
+  // 12 bits: added to the 11 of x / step, the sum is exact.
   const float random = static_cast<float>(ipujax_registers::next() >> 52) * 0x1p-12f;
   const float y = __builtin_floorf(x / step + random) * step;
   constexpr unsigned kMode = IPUJAX_HALF_ROUNDING;
@@ -31,7 +31,7 @@ inline half_storage roundedHalf(float x) {
   return half_storage(y);
 }
 
-/// Rounds after every operation, as the compiler's half does; with a float it gives a float.
+/// Rounds after every operation, as the compiler's half does; with a float the result is a float.
 class RoundedHalf {
  public:
   RoundedHalf() = default;
@@ -40,7 +40,7 @@ class RoundedHalf {
       : held_(__builtin_is_constant_evaluated() ? half_storage(static_cast<float>(value))
                                                 : roundedHalf(static_cast<float>(value))) {}
   constexpr operator float() const { return held_; }  // NOLINT: as a number
-  /// Of a literal, which is no result of arithmetic.
+  /// Rounds a literal to nearest, since it is not the result of arithmetic.
   static constexpr RoundedHalf nearest(float value) {
     RoundedHalf made(0);
     made.held_ = half_storage(value);

@@ -1,7 +1,7 @@
 #pragma once
 #include "poplar/HalfFloat.hpp"
 
-// Short vectors as the compiler has them: arithmetic by element, `v[i]`, `float2{a, b}`.
+// Short vectors as in the IPU's compiler: elementwise arithmetic, `v[i]`, `float2{a, b}`.
 namespace ipujax_vectors {
 
 #ifdef IPUJAX_NATIVE_HALF

@@ -1,8 +1,8 @@
 #pragma once
 #include "poplar/TileConstants.hpp"
 
-// Names of a tile's registers that codelets in C++ use. The model's registers are numbered as the
-// IPU's where that is public, and otherwise apart from each other.
+// Tile registers that C++ codelets name. They have the IPU's numbers if these are public, else
+// arbitrary distinct ones.
 #define CSR_UPPER_MASK 0xff
 #define CSR_W_WSR__INDEX 0
 #define CSR_W_WSR__CTXTID_M1__SHIFT 0
@@ -28,7 +28,7 @@
 #define ZAACC_BITMASK 0x1
 #define TEXCH_SYNCZONE_LOCAL 1
 
-// What __builtin_ipu_class gives.
+// Results of __builtin_ipu_class.
 #define TFPU_CLASS_UNC 0
 #define TFPU_CLASS_SNAN 1
 #define TFPU_CLASS_QNAN 2

@@ -5,15 +5,15 @@
 
 #include "engine/VertexAbi.hpp"
 
-// What a library of codelets calls at each block of its code where its workers may wait for one
-// another: it is compiled with -fsanitize-coverage=trace-pc, and this by itself, without.
+// Called by a codelet library at each basic block if its workers may wait for one another: the
+// library is compiled with -fsanitize-coverage=trace-pc, and this file separately, without.
 extern "C" {
-/// Null until the model has set it.
+/// Null until the model sets it.
 __attribute__((visibility("default"))) const IpujaxTurns* ipujax_turns = nullptr;
 
 static thread_local std::uint64_t ipujax_unseen = 0;
 
-/// Blocks that pass before the model looks at this thread again.
+/// Blocks to pass before the model checks this thread again.
 __attribute__((visibility("default"))) std::uint64_t* ipujax_unseen_here() {
   return &ipujax_unseen;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the codelets of PopLibs' vertices share: the layouts of their fields, their loops, and their
+// Shared by the codelets of PopLibs' vertices: the layouts of their fields, their loops, and their
 // cycles, which PopLibs' estimators give without the launch of a MultiVertex.
 #include <cstdint>
 #include <engine/ops/ElementwiseCycles.hpp>
@@ -29,7 +29,7 @@ using InOutRows = poplar::Vector<poplar::InOut<Span<T>>>;
 
 constexpr unsigned kWorkers = kIpujaxWorkers;
 
-/// element(i) for the elements that a worker of a MultiVertex has of n.
+/// Calls element(i) for a MultiVertex worker's share of n elements.
 template <class F>
 void share(unsigned worker, unsigned n, const F& element) {
   const unsigned most = (n + kWorkers - 1) / kWorkers;
@@ -49,7 +49,7 @@ bool ofAll(unsigned n, const F& element) {
   return true;
 }
 
-/// element(i, j) for the elements j of all rows i.
+/// Calls element(i, j) for the elements j of all rows i.
 template <class List, class F>
 bool ofRows(const List& rows, const F& element) {
   for (unsigned i = 0; i < rows.size(); ++i) {
@@ -69,7 +69,7 @@ constexpr ElementType elementOf() {
 
 inline std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(cycles); }
 
-/// `constant`, and for each row `of_row` beside its loop.
+/// Cycles of loops over rows: `constant`, and for each row `of_row` plus its loop.
 template <class List>
 std::uint64_t rowCycles(const List& rows, double constant, double of_row, Rate rate) {
   for (unsigned i = 0; i < rows.size(); ++i) constant += of_row + rate.of(rows[i].size());

@@ -4,7 +4,7 @@
 
 extern "C" const IpujaxTurns* ipujax_turns __attribute__((weak, visibility("default")));
 
-// What supervisors' assembly that starts workers becomes: see engine/codelets/WorkerCalls.hpp.
+// Replaces supervisor assembly that starts workers: see engine/codelets/WorkerCalls.hpp.
 namespace ipujax_workers {
 
 constexpr std::uint32_t kWorkers = 6;
@@ -16,7 +16,7 @@ struct Start {
   std::uint64_t seed;
 };
 
-/// Of a worker, on any thread.
+/// Runs one worker, on any thread.
 inline void start(void* context, unsigned worker) {
   const Start& s = *static_cast<const Start*>(context);
   auto& w = ipujax_registers::worker();
@@ -26,8 +26,8 @@ inline void start(void* context, unsigned worker) {
   w = before;
 }
 
-/// `runall`: a function without arguments on each worker, whose vertex is at `vertex`. The last is
-/// done when this returns, so `sync` has nothing to wait for.
+/// `runall`: runs a function without arguments on each worker, with the vertex at `vertex`. Returns
+/// after the last worker, so `sync` has nothing to wait for.
 inline void runAll(void* entry, void* vertex) {
   Start context{reinterpret_cast<bool (*)()>(entry), vertex, ipujax_registers::worker().tile,
                 ipujax_registers::next()};
@@ -37,7 +37,7 @@ inline void runAll(void* entry, void* vertex) {
   for (unsigned worker = kWorkers; worker-- > 0;) start(&context, worker);
 }
 
-/// The function of a codelet as its symbol has it: on the vertex of the worker that runs.
+/// A codelet's compute() as a function without arguments, on the current worker's vertex.
 template <class Codelet>
 bool compute() {
   static_cast<Codelet*>(ipujax_registers::worker().vertex)->compute();

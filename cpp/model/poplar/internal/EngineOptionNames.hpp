@@ -12,13 +12,13 @@ struct EngineOptionName {
   bool of_runs = false;  ///< whether RuntimeOptions may have it
 };
 
-/// All of them. Source: the Poplar API reference of SDK 1.2 to 3.3 (Engine, RuntimeOptions), and
-/// the options that Graphcore's TensorFlow, PopART, PopTorch and public programs give to engines.
+/// All documented options. Source: Poplar API reference of SDK 1.2 to 3.3 (Engine, RuntimeOptions),
+/// and options that Graphcore's TensorFlow, PopART, PopTorch and public programs give to engines.
 std::span<const EngineOptionName> engineOptionNames();
 
-/// What is known of an option; null for a name that no table has, but which is of one of Poplar's
-/// families and like no known name: SDKs differ. Throws invalid_option, with the known name that is
-/// meant, for any other: `where` is what was given the option.
+/// Looks up an option given to `where`. Returns null for an unknown name in one of Poplar's
+/// families that is like no known name, since SDKs differ. Throws invalid_option for other unknown
+/// names, and suggests a known name.
 const EngineOptionName* engineOption(const std::string& where, const std::string& name,
                                      const std::string& value);
 

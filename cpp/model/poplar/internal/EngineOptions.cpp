@@ -34,12 +34,12 @@ void checkPattern(const std::string& name, const std::string& value) {
   }
 }
 
-/// autoReport.all and the parts of a report: any of them asks for all of it.
+/// Any of autoReport.all and the parts of a report requests the whole report.
 bool asksForReport(const std::string& name) {
   return name == "autoReport.all" || name.starts_with("autoReport.output");
 }
 
-/// Sets what an option that acts here means; throws invalid_option for values that it has not.
+/// Applies an option that has an effect; throws invalid_option for invalid values.
 void apply(EngineOptions& found, const std::string& name, const std::string& value) {
   const auto is_true = [&] { return isFirst(name, value, "true", "false"); };
   if (name == "profiler.blocks.filter" || name == "profiler.programs.filter")
@@ -122,14 +122,14 @@ bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run) {
   if (workers != "auto" && !is_number)
     throw invalid_option(std::string("[Engine] needs ") + kNumWorkerThreads +
                          " = auto or a number; got " + workers + ". Use one of these.");
-  // Without workers the thread that runs the program calls all of them.
+  // Without workers, the thread that runs the program calls all of them.
   return mode != "singleThread" && workers.find_first_not_of('0') != std::string::npos;
 }
 
 std::string reportFile(const EngineOptions& options) {
   if (!options.reports) return {};
   const std::filesystem::path folder = options.report_folder;
-  std::error_code ignored;  // one that cannot be made is found when the file is written
+  std::error_code ignored;  // a failure shows when the file is written
   std::filesystem::create_directories(folder, ignored);
   return folder / "profile.pop";
 }

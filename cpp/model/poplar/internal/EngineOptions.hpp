@@ -6,9 +6,9 @@
 
 namespace poplar::internal {
 
-/// What the options change in the model.
+/// Effects of the options on the model.
 struct EngineOptions {
-  OptionFlags flags;               ///< all, with those of POPLAR_ENGINE_OPTIONS on top
+  OptionFlags flags;               ///< all; those of POPLAR_ENGINE_OPTIONS override
   bool refuses_too_large = false;  ///< debug.outOfMemory = error, or allowOutOfMemory = false
   bool float_exceptions = false;   ///< debug.floatPointOpException
   bool reports_each_run = true;    ///< autoReport.streamAtEachRun
@@ -18,24 +18,24 @@ struct EngineOptions {
   std::vector<std::string> without_effect;  ///< the options that change nothing in the model
 };
 
-/// With those of the environment; says which have no effect. Throws invalid_option for an option of
-/// no family of Poplar's or with a misspelt name, and for values that options with an effect do not
-/// have.
+/// Reads `options` and those of the environment, and prints which have no effect. Throws
+/// invalid_option for names that are misspelt or outside Poplar's families, and for invalid values
+/// of options with an effect.
 EngineOptions engineOptions(const OptionFlags& options);
-/// Of these alone, and says nothing.
+/// Reads only `options`, and prints nothing.
 EngineOptions engineOptionsAlone(const OptionFlags& options);
 
-/// Writes once for each option that it has no effect, to standard error.
+/// Prints to standard error, once per option, that it has no effect.
 void sayWithoutEffect(const std::vector<std::string>& names);
 
-/// Throws invalid_option for an option that cannot change between runs; says which have no effect.
+/// Throws invalid_option for options that cannot change between runs; prints those without effect.
 void checkRuntimeOptions(const OptionFlags& options);
 
-/// Whether callbacks of several replicas may be called at one time, by streamCallbacks.*: of the
-/// run's options, or else of the engine's. Throws invalid_option for values that they do not have.
+/// Whether callbacks of several replicas may run at the same time, by streamCallbacks.* of the run,
+/// or else of the engine. Throws invalid_option for invalid values.
 bool threadsForCallbacks(const OptionFlags& engine, const OptionFlags& run);
 
-/// Where the options ask for a report to be left: a file in an existing folder, or nothing.
+/// Path of the report that the options request, in an existing folder; empty if none.
 std::string reportFile(const EngineOptions& options);
 
 }  // namespace poplar::internal

@@ -30,7 +30,7 @@ std::string oneLine(std::string text) {
   return text;
 }
 
-/// The Switch over the entry points stands alone in the root.
+/// Finds the Switch over the entry points, which stands alone in the root.
 const ipujax::engine::Node* entrySwitch(const Image& image) {
   const auto found = std::ranges::find(image.nodes, NodeKind::kSwitch, &ipujax::engine::Node::kind);
   return found == image.nodes.end() ? nullptr : &*found;

@@ -10,14 +10,14 @@
 
 namespace poplar::internal {
 
-/// The account of what one of an image's programs does, with loops as often as was counted.
+/// The cost of one of an image's programs, with the loop iterations that were counted.
 ipujax::engine::Cost costOfEntry(const ipujax::engine::Image& image, const std::string& entry,
                                  const ipujax::engine::TripMeans& trips);
 
-/// A cost by the names of its parts.
+/// The parts of a cost, by name.
 ProfileValue::Map accountOf(const ipujax::engine::Cost& cost);
 
-/// The runs of an engine: their names and what they took by account.
+/// The runs of an engine: their names and estimated costs.
 class RunLog {
  public:
   /// `entry` is the program's number.
@@ -25,11 +25,11 @@ class RunLog {
            const ipujax::engine::TripMeans& trips);
   void reset() { runs_.clear(); }
   void enable(bool enabled) { enabled_ = enabled; }
-  double allCycles() const { return all_cycles_; }  ///< also of runs that were not recorded
+  double allCycles() const { return all_cycles_; }  ///< includes unrecorded runs
   ProfileValue profile(double clock_hz) const;
   void print(std::ostream& os) const;
-  /// The options that choose blocks, the runs, each with the iterations of its loops whose counts
-  /// are data, and the image, as pva reads them.
+  /// The report as pva reads it: options that select blocks, the runs with the iterations of their
+  /// data-dependent loops, and the image.
   std::string report(const ipujax::engine::Image& image, const OptionFlags& options) const;
 
  private:

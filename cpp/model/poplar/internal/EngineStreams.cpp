@@ -15,8 +15,7 @@ using ipujax::engine::Image;
 
 namespace {
 
-/// One host function of one replica: what has arrived of its arguments, and its results once it was
-/// called.
+/// One host function of one replica: the arguments received so far, and the results of the call.
 struct HostCall {
   std::vector<std::vector<std::byte>> inputs;
   std::vector<std::vector<std::byte>> outputs;
@@ -173,8 +172,7 @@ void EngineStreams::fetch(Lane& lane, void* block, std::uint64_t bytes) {
   (*lane.callback)->complete();
 }
 
-/// A callback of a stream that is broadcast makes each block once, for the replica that comes
-/// first.
+/// A callback of a broadcast stream makes each block once, for the first replica that asks.
 void EngineStreams::fetchShared(std::uint32_t stream, std::uint32_t replica, void* device,
                                 std::uint64_t bytes) {
   Shared& shared = shared_[stream];
@@ -215,7 +213,7 @@ void EngineStreams::write(std::uint32_t stream, std::uint32_t replica, const voi
       if (part > 0) std::memcpy(advance(lane, part), from, part);
       continue;
     }
-    // A callback may write what it is given; the device's memory is not its to change.
+    // A callback may write to its block, but must not change the device's memory.
     std::vector<std::byte> block(from, from + part);
     (*lane.callback)->fetch(block.data());
     (*lane.callback)->complete();
@@ -224,7 +222,7 @@ void EngineStreams::write(std::uint32_t stream, std::uint32_t replica, const voi
 
 EngineStreams::Lane& EngineStreams::connected(std::uint32_t stream, std::size_t lane) {
   Lane& found = lanes_[stream][lane];
-  // Memory without elements may be at a null pointer.
+  // Empty memory may be a null pointer.
   if (!found.begin && !found.callback && image_->streams[stream].bytes > 0) {
     const std::string replica =
         lanesOf(stream) > 1 ? " of replica " + std::to_string(lane) : std::string();

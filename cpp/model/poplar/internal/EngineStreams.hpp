@@ -16,30 +16,29 @@
 
 namespace poplar::internal {
 
-/// The host's end of an engine's streams: memory walked block by block and started over at its
-/// end, and callbacks. Called by the threads of the program's replicas; where a callback is
+/// The host's end of an engine's streams: callbacks, and memory that is passed block by block and
+/// started over at its end. Called by the threads of the program's replicas; if a callback is
 /// connected, only if the run has `threads_for_callbacks`.
 ///
-/// A stream has a lane for each replica of the program, and for each of the replicas within one
-/// that createReplicatedGraph made (its parts); a stream that is broadcast has one lane for all.
+/// A stream has a lane for each replica of the program and, within it, for each replica that
+/// createReplicatedGraph made (its parts); a broadcast stream has one lane for all.
 class EngineStreams final : public ipujax::engine::HostStreams {
  public:
   explicit EngineStreams(std::shared_ptr<const ipujax::engine::Image> image);
 
-  /// The bytes that one copy moves in all lanes; throws stream_connection_error for an unknown
-  /// handle.
+  /// Bytes that one copy moves in all lanes; throws stream_connection_error for an unknown handle.
   std::uint64_t bytesOf(const std::string& handle) const;
-  /// Equal shares of the memory to the lanes, in their order.
+  /// Divides the memory equally among the lanes, in order.
   void connect(const std::string& handle, void* begin, void* end);
-  /// The same of one replica alone.
+  /// Connects memory to one replica.
   void connect(const std::string& handle, unsigned replica, void* begin);
   void connect(const std::string& handle, const StreamCallbackHandle& callback);  ///< to all lanes
   void connectLane(const std::string& handle, unsigned lane, StreamCallbackHandle callback);
-  /// Throws stream_connection_error where no host function has this handle.
+  /// Throws stream_connection_error if no host function has this handle.
   void connectFunction(const std::string& handle, unsigned lane,
                        const HostCallbackHandle& callback);
-  /// Before a program runs: forgets what is left of blocks that were fetched for all lanes.
-  /// `threads_for_callbacks`: callbacks of several replicas may be called at one time.
+  /// Called before a program runs: discards blocks left over from fetches for all lanes.
+  /// `threads_for_callbacks`: callbacks of several replicas may run at the same time.
   void begin(bool threads_for_callbacks);
 
   void read(std::uint32_t stream, std::uint32_t replica, void* device,
@@ -53,7 +52,7 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   }
   void print(const std::string& line) override;
   void printTo(std::ostream& os) { printed_ = &os; }
-  std::vector<std::string> handles() const;  ///< of those that programs name
+  std::vector<std::string> handles() const;  ///< of streams that programs name
 
  private:
   struct Lane {
@@ -64,9 +63,9 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   };
   /// Blocks that some replicas have read and others have not.
   struct Shared {
-    std::mutex mutex;  ///< guards what follows
+    std::mutex mutex;  ///< guards the members below
     std::deque<std::vector<std::byte>> blocks;
-    std::uint64_t first = 0;           ///< the number of the first block
+    std::uint64_t first = 0;           ///< index of the first block
     std::vector<std::uint64_t> taken;  ///< by replica
   };
   std::size_t numberOf(const std::string& handle) const;
@@ -78,7 +77,7 @@ class EngineStreams final : public ipujax::engine::HostStreams {
   static std::byte* advance(Lane& lane, std::uint64_t bytes);
 
   std::shared_ptr<const ipujax::engine::Image> image_;
-  std::vector<std::vector<Lane>> lanes_;  ///< by stream; of a broadcast one for each replica
+  std::vector<std::vector<Lane>> lanes_;  ///< by stream; a broadcast has one per replica
   std::vector<Shared> shared_;            ///< by stream
   bool has_callbacks_ = false;
   bool threads_for_callbacks_ = false;

@@ -58,7 +58,7 @@ std::string nameOf(const Image& image, const StepDesc& step) {
   return step.debug < image.debug.size() ? image.debug[step.debug].name : std::string();
 }
 
-/// Steps that compute, by their place in the image, and the vertices in each.
+/// Compute steps by position in the image, and the vertices of each.
 struct ComputeSets {
   explicit ComputeSets(const Image& image) : vertices(ipujax::engine::countVertices(image)) {
     for (const auto& [type, each] : vertices) types.emplace(type, types.size());
@@ -124,7 +124,7 @@ ProfileValue programsOf(const Image& image, const ComputeSets& sets) {
   return programs;
 }
 
-/// Of each tile when the fullest of its IPU is fullest.
+/// Bytes of each tile when the fullest tile of its IPU is fullest.
 ProfileValue byTile(const ipujax::engine::Profile& profile, std::size_t num_tiles) {
   const std::size_t tiles = num_tiles / profile.ipus.size();
   ProfileValue::Vector total, including;

@@ -4,11 +4,11 @@
 
 namespace poplar::internal {
 
-/// What is known of a compiled graph before it runs, by the names that Poplar's graph profile has
+/// Profile of a compiled graph before it runs, with the names of Poplar's graph profile
 /// (docs.graphcore.ai, "Poplar Profile Data"): target, graph, vertexTypes, computeSets, programs
-/// and memory, and the model's account of the longest program. A library function of the model is a
-/// compute set by the name of its debug context, with a vertex on each tile where the account has
-/// it compute. Edges and exchanges by tile are not kept and have no entry.
+/// and memory, and the model's cost of the longest program. A library function of the model is a
+/// compute set named after its debug context, with a vertex on each tile that computes in the cost
+/// model. Edges and exchanges by tile are not kept and have no entry.
 ProfileValue graphProfile(const ipujax::engine::Image& image);
 
 }  // namespace poplar::internal

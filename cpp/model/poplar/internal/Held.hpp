@@ -6,7 +6,7 @@
 
 namespace poplar::internal {
 
-/// What a handle holds. Throws where it was moved from, or never held anything.
+/// The object that a handle holds. Throws poplar_error if it was moved from or is empty.
 template <class Pointer>
 auto& held(const Pointer& pointer, const char* what) {
   if (pointer) return *pointer;

@@ -25,8 +25,8 @@ struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One value and nothing after it, nested at most 8 deep, without null and without surrogates;
-/// throws JsonError for other text.
+/// Parses one value and nothing after it, nested at most 8 deep, without null and without
+/// surrogates; throws JsonError for other text.
 Json readJson(std::string_view text);
 
 }  // namespace poplar::internal

@@ -13,7 +13,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Insertions, deletions, changed letters and swapped neighbours that make `a` of `b`.
+/// Number of insertions, deletions, changed letters and swaps of neighbours that turn `b` into `a`.
 std::size_t edits(const std::string& a, const std::string& b) {
   using Row = std::vector<std::size_t>;
   Row before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);

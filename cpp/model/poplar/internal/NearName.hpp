@@ -5,9 +5,9 @@
 
 namespace poplar::internal {
 
-/// The known name that a misspelt one is like: they differ by at most two letters, or a sixth of
-/// the known one's; neighbours that changed places count once, upper and lower case are the same.
-/// The result is empty if no name is near.
+/// The known name nearest to a misspelt one: they differ by at most two letters, or a sixth of the
+/// known name's length. A swap of neighbours counts once, and case is ignored. Empty if no name is
+/// near.
 std::string_view nearestName(std::string_view name, const std::vector<std::string_view>& known);
 
 /// "Did you mean 'x'? " for that name, or nothing.

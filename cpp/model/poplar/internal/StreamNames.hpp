@@ -3,14 +3,14 @@
 #include <optional>
 #include <string>
 
-/// Streams that the library adds for itself, and how an engine finds them again in an executable:
-/// by their handles, which begin with a character that no user's handle needs.
+/// Streams that the library adds for itself. An engine finds them in an executable by their
+/// handles, which begin with a prefix that no user's handle needs.
 namespace poplar::internal {
 
-/// The handle of host reads and writes of the metadata of quarters that `handle` reads or writes.
+/// The handle of host reads and writes of the metadata of the quarters with handle `handle`.
 std::string metadataHandle(const std::string& handle);
 
-/// The stream of one argument or result; without an index, how all of their handles begin.
+/// The stream handle of one argument or result; without an index, the prefix of all of them.
 std::string hostFunctionStream(const std::string& handle, bool is_input,
                                std::optional<std::size_t> index);
 

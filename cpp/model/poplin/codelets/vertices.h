@@ -1,5 +1,5 @@
-// The vertices of poplin that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and results: PopLibs, lib/poplin/codelets.
+// poplin's vertices. Graph::addVertex loads them when a program first names one. Source of fields
+// and results: PopLibs, lib/poplin/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 namespace poplin {
@@ -27,7 +27,7 @@ class OuterProduct : public poplar::Vertex {
   }
 };
 
-/// Sums of rows of numElems partials, kept in float. With kOneInput the rows are those of
+/// Sums rows of numElems partials in float. With kOneInput the rows are those of
 /// initialPartial and then of partials, numPartials + 1 in all.
 template <class OutType, class PartialsType, bool kOneInput>
 struct RowSums : poplar::Vertex {

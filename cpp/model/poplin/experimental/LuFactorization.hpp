@@ -8,8 +8,7 @@
 namespace poplin::experimental {
 
 /// L [M, M] with ones on the diagonal and U [M, N] with L U = the input [M, N], without pivoting: a
-/// zero that comes onto the diagonal gives infinities and NaN. FLOAT, or HALF, which is eliminated
-/// in FLOAT.
+/// zero on the diagonal gives infinities and NaN. FLOAT, or HALF, which is computed in FLOAT.
 std::pair<poplar::Tensor, poplar::Tensor> LUFactorization(
     poplar::Graph& graph, poplar::Tensor& input, poplar::program::Sequence& seq,
     const poplar::DebugContext& debugContext = {});

@@ -14,9 +14,8 @@ std::array<poplar::Tensor, 2> createQRFactorizationMatrices(
     poplar::Graph& graph, const poplar::Type& type, std::size_t m, std::size_t n,
     const poplar::DebugContext& debugContext);
 
-/// Q R = A by Householder reflections, m >= n: R takes the place of A [m, n], and Q [m, m], which
-/// holds the identity before, becomes the orthogonal matrix. The option rowsPerIteration has no
-/// effect.
+/// Q R = A by Householder reflections, m >= n: R replaces A [m, n], and Q [m, m], which must hold
+/// the identity, becomes the orthogonal matrix. The option rowsPerIteration has no effect.
 void QRFactorization(poplar::Graph& graph, poplar::Tensor& A, poplar::Tensor& Q,
                      poplar::program::Sequence& prog, const poplar::DebugContext& debugContext = {},
                      const poplar::OptionFlags& options = {});

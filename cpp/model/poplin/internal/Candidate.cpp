@@ -17,7 +17,7 @@ using ipujax::engine::ElementType;
 
 constexpr std::uint64_t kTwoStages = 16;  ///< poplibs ConvReducePlan.cpp
 constexpr std::uint64_t kThreeStages = 125;
-/// Not published: the order of size of one assembled vertex with its entry code, and of its state.
+/// Not published: approximate size of one assembled vertex with its entry code, and of its state.
 constexpr std::uint64_t kCodeBytes = 1536;
 constexpr std::uint64_t kStateBytes = 64;
 
@@ -31,7 +31,7 @@ std::uint64_t power(std::uint64_t base, int exponent) {
   return result;
 }
 
-/// What is there already of a share that `tiles` tiles read.
+/// The fraction that a tile lacks of a share that `tiles` tiles read.
 double missing(std::uint64_t tiles) { return 1.0 - 1.0 / real(tiles); }
 
 }  // namespace
@@ -47,7 +47,7 @@ struct Model::Reduction {
   int stages = 0;
 };
 
-/// Cycles of a whole run, and what its loop over slices repeats.
+/// Cycles of a whole run, and those that its loop over slices repeats.
 struct Model::Phases {
   double compute = 0, exchange = 0, sync = 0;
   double repeated_exchange = 0, repeated_sync = 0;
@@ -88,7 +88,7 @@ std::vector<Grains> Model::vertices() const {
   std::vector<Grains> list;
   list.push_back({Vertex::kAmp, 1, ampChain(floats), 16});
   const bool single = p_.in_channels == 1 && p_.out_channels == 1;
-  // With one group or one kernel element these two are slower than others, and still work.
+  // With one group or one kernel element these two still work, but are slower than others.
   const bool wants_slic = p_.constraints.vertex == Vertex::kSlic;
   const bool wants_vertical = p_.constraints.vertex == Vertex::kVerticalMac;
   if (!floats && p_.in_channels <= 4 && p_.out_channels <= 4 && p_.stride <= 2 &&
@@ -192,9 +192,9 @@ bool Model::castNeeded(const Candidate& c) const {
   return !reduces_last && out_size_ != partial_size_ && p_.in_type != ElementType::kInt32;
 }
 
-/// poplibs ConvModel.cpp: moves and regrouping before the loop over slices; in it slices,
-/// transfers, products, reductions, and sums with the slices before or writes of their part of the
-/// result.
+/// poplibs ConvModel.cpp: operands are moved and regrouped before the loop over slices. The loop
+/// slices, transfers, multiplies and reduces; then it adds to earlier slices' sums or writes its
+/// part of the result.
 Model::Phases Model::phasesOf(const Candidate& c, const Share& s) const {
   Phases phases;
   const double turns = real(c.serial());
@@ -248,7 +248,7 @@ std::uint64_t Model::weightElementsPerTile(const Candidate& c, const Share& s) c
   return ceilDiv(s.weight_elements * c.serial(), c.row_split);
 }
 
-/// Of operands that lie elsewhere where `moves`, and of those that a transform regroups.
+/// Counts operands that lie elsewhere, if `moves`, and those that a transform regroups.
 double Model::movedBytes(const Candidate& c, const Share& s, bool moves) const {
   const bool input_moves = (moves && p_.in_moved) || transform_.swapped;
   const double input = input_moves ? real(inElementsPerTile(c, s) * in_size_) : 0;
@@ -264,8 +264,8 @@ bool Model::writesResult(const Candidate& c) const {
   return c.in_split == 1 && !castNeeded(c) && c.serial() == 1;
 }
 
-/// The most of: regrouping from one buffer to another, multiplying, reducing. What was moved stays
-/// while it is multiplied, and with slices until the last.
+/// The maximum over regrouping from one buffer to another, multiplying and reducing. Moved operands
+/// stay while they are multiplied, and with slices until the last.
 Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s, bool moves) const {
   const bool looped = c.serial() > 1;
   const double moved = movedBytes(c, s, moves);
@@ -287,7 +287,7 @@ Model::Temporary Model::temporaryOf(const Candidate& c, const Share& s, bool mov
   return most;
 }
 
-/// Multiplications that a tile cannot exceed in one cycle.
+/// The most multiplications that a tile can do in one cycle.
 double Model::fastest(Vertex vertex) const {
   if (vertex == Vertex::kInteger) return 1;
   if (vertex == Vertex::kHorizontalMac) return 2;
@@ -315,7 +315,7 @@ void Model::evaluate(Candidate& c, double most) const {
   if (c.cycles <= most) c.cycles = phasesOf(c, s).cycles();
 }
 
-/// Work of the mean busy tile over the largest: what rounding up to grains wastes.
+/// Mean work of a busy tile over the largest: 1 minus the waste of rounding up to grains.
 double Model::balance(const Candidate& c, const Share& s) const {
   const double all = real(p_.groups) * real(p_.rows) * real(p_.in_channels) * real(p_.out_channels);
   const double shared =
@@ -338,7 +338,7 @@ Plan Model::planOf(const Candidate& c) const {
   plan.in_serial = c.in_serial;
   plan.tiles = s.tiles;
   plan.fits = c.fits;
-  // Numbers are summed up as floats where they stand for quarters.
+  // Halves that stand for quarters are summed as floats.
   plan.chain = p_.half_partials && !p_.quarters ? s.in * p_.taps() : 0;
   plan.in_elements_per_tile = inElementsPerTile(c, s);
   plan.weight_elements_per_tile = weightElementsPerTile(c, s);

@@ -4,8 +4,8 @@
 
 #include "poplin/internal/Plan.hpp"
 
-/// One way to share a product out over the tiles, its cycles and its memory. Variables, cost and
-/// bounds follow poplibs lib/poplin/ConvModel.cpp.
+/// One way to split a product over the tiles, its cycles and its memory. Variables, cost and bounds
+/// follow poplibs lib/poplin/ConvModel.cpp.
 namespace poplin::plan {
 
 /// A vertex and the least numbers of groups and channels that it works on.
@@ -18,7 +18,7 @@ struct Candidate {
   Grains grains{};
   std::uint64_t group_split = 1, row_split = 1, in_split = 1, out_split = 1;
   std::uint64_t out_serial = 1, in_serial = 1;
-  /// Slices of output channels: the input is brought once and stays, or comes with each slice.
+  /// With slices of output channels: the input is sent once and stays, or is sent for each slice.
   bool input_stays = false;
   double cycles = 0, temporary = 0;
   bool fits = false;
@@ -26,13 +26,13 @@ struct Candidate {
   std::uint64_t serial() const { return out_serial * in_serial; }
 };
 
-/// What is done to the operands before the product is shared out.
+/// Transforms of the operands before the product is split.
 struct Transform {
   bool expanded = false;
   bool swapped = false;
 };
 
-/// The problem after a transform, and the sizes that costs need again and again.
+/// The problem after a transform, and the sizes that all costs use.
 class Model {
  public:
   Model(const Problem& problem, const poplar::Target& target, Transform transform);
@@ -42,8 +42,8 @@ class Model {
 
   /// No candidate of this vertex and number of slices takes fewer cycles.
   double leastCycles(const Grains& grains, std::uint64_t serial) const;
-  /// Fills in temporary and fits, and cycles. `most` is infinite until something fits; then what
-  /// does not fit has no cycles, and what is sure to take more than `most` a lower bound of them.
+  /// Sets temporary, fits and cycles. `most` is infinite until a candidate fits. Then those that do
+  /// not fit get no cycles, and those sure to take more than `most` get a lower bound.
   void evaluate(Candidate& candidate, double most) const;
   Plan planOf(const Candidate& candidate) const;
 
@@ -57,7 +57,7 @@ class Model {
   double vertexCycles(const Candidate& c, const Share& s) const;
   Reduction reduction(const Candidate& c, const Share& s) const;
   Phases phasesOf(const Candidate& c, const Share& s) const;
-  /// Bytes that a tile receives for one slice: its share less what is there already.
+  /// Bytes that a tile receives for one slice: its share minus what it already has.
   double inputBytes(const Candidate& c, const Share& s) const;
   double weightBytes(const Candidate& c, const Share& s) const;
   double busFor(const Candidate& c) const;
@@ -68,10 +68,10 @@ class Model {
   std::uint64_t inElementsPerTile(const Candidate& c, const Share& s) const;
   std::uint64_t weightElementsPerTile(const Candidate& c, const Share& s) const;
   struct Temporary {
-    double bytes, rearranged, received;                   ///< the first has the others in it
-    double weights_rearranged = 0, weights_received = 0;  ///< of those two
+    double bytes, rearranged, received;                   ///< the first includes the others
+    double weights_rearranged = 0, weights_received = 0;  ///< parts of the last two
   };
-  /// When there are most of them.
+  /// Temporaries at their maximum.
   Temporary temporaryOf(const Candidate& c, const Share& s, bool moves) const;
   /// Whether the vertices write the result itself, and no partials.
   bool writesResult(const Candidate& c) const;

@@ -1,8 +1,8 @@
 #include "poplin/internal/Candidate.hpp"
 
-/// What the vertices of a candidate need of memory elements, by the constraints of poplin's
-/// codelets (poplibs lib/poplin/codelets): ConvPartialnx1, ConvPartial1xNSLIC,
-/// ConvPartialHorizontalMac, ConvPartialVerticalMac, OuterProduct.
+/// The memory elements that a candidate's vertices need, by the constraints of poplin's codelets
+/// (poplibs lib/poplin/codelets): ConvPartialnx1, ConvPartial1xNSLIC, ConvPartialHorizontalMac,
+/// ConvPartialVerticalMac, OuterProduct.
 namespace poplin::plan {
 namespace {
 

@@ -13,7 +13,7 @@ using poplar::internal::Json;
 /// the function's name, "poplin::matMul".
 Json readConstraintsJson(const std::string& where, const std::string& text);
 
-/// A number of parts or channels: whole, from 1 to 2^32; none of another value.
+/// A number of parts or channels: an integer from 1 to 2^32; nullopt for another value.
 std::optional<std::uint64_t> countOf(const Json& json);
 
 /// The error of constraints that `where` does not take.

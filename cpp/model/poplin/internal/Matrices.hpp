@@ -5,7 +5,7 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 
-/// What factorizations of matrices share: they run in steps over rows or columns.
+/// Helpers for factorizations of matrices, which run in steps over rows or columns.
 namespace poplin::internal {
 
 /// Throws poplibs_error unless `a` is [..., n, n] of FLOAT or HALF.

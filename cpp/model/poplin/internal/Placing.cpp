@@ -28,7 +28,7 @@ std::uint64_t tilesFor(std::uint64_t elements, std::uint64_t grain, std::uint64_
   return std::clamp<std::uint64_t>(grains / least, 1, tiles);
 }
 
-/// Elements of one of the slices of weights on a tile.
+/// The number of elements of one slice of weights on a tile.
 std::uint64_t ofSliceOnTile(const poplar::Graph& graph, const poplar::Tensor& weights,
                             std::uint64_t per_tile, std::uint64_t slices) {
   const std::uint64_t grain = grainOf(weights);
@@ -38,7 +38,7 @@ std::uint64_t ofSliceOnTile(const poplar::Graph& graph, const poplar::Tensor& we
   return ceilDiv(ceilDiv(elements, grain), tiles) * grain;
 }
 
-/// Whether weights, seen in any order of their dimensions, are as placeInSlices places them.
+/// Whether weights, in any order of their dimensions, are mapped as placeInSlices maps them.
 bool isPlacedInSlices(const poplar::Graph& graph, const poplar::Tensor& weights,
                       const plan::Plan& plan) {
   const auto& view = *weights.view();

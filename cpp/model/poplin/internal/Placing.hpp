@@ -13,7 +13,7 @@
 /// keeps there.
 namespace poplin {
 
-/// Maps `t` as a plan wants it: at most `per_tile` elements on a tile, less where tiles are plenty.
+/// Maps `t` as a plan expects: at most `per_tile` elements on a tile, fewer if tiles are plenty.
 void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
 /// The same for weights [G, Co, Ci, kernel...] that are read in slices of the output channels, one
@@ -21,25 +21,25 @@ void placeAsPlanned(poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t
 void placeInSlices(poplar::Graph& graph, const poplar::Tensor& weights, std::uint64_t per_tile,
                    std::uint64_t slices);
 
-/// True where t's elements are those of a variable with that mapping.
+/// Whether t's elements are those of a variable with that mapping.
 bool isPlacedAsPlanned(const poplar::Graph& graph, const poplar::Tensor& t, std::uint64_t per_tile);
 
-/// The plan for these operands: those that are not where the plan reads them are moved there and
-/// regrouped, in the plan's cycles; inside its limit of memory or on top, see limits_moves.
+/// The plan for these operands. Its cycles include moving and regrouping those that are not where
+/// the plan reads them; limits_moves says whether the moves count towards its memory limit.
 plan::Plan planForOperands(const poplar::Graph& graph, plan::Problem problem,
                            const poplar::Tensor& in, const poplar::Tensor& weights,
                            PlanningCache* cache);
 
 bool isFloating(poplar::Type type);  ///< FLOAT or HALF
 
-/// Quarters as HALF, which holds their significands; others as they are. What lies beyond HALF's
-/// exponents becomes infinite or zero. Our estimate of an IPU's cost is then one cast more, or none
-/// where its tiles take quarters.
+/// Quarters as HALF, which holds their significands; others unchanged. Values beyond HALF's
+/// exponents become infinite or zero. Our cost estimate is one extra cast, or none for an IPU whose
+/// tiles take quarters.
 poplar::Tensor withoutQuarters(poplar::Graph& graph, const poplar::Tensor& t,
                                poplar::program::Sequence& prog,
                                const poplar::DebugContext& debugContext, bool is_free = false);
 
-/// Whether tiles have vertices for products of quarters: poplibs has them for IPU21, a C600, alone.
+/// Whether tiles have vertices for products of quarters: in poplibs only IPU21, a C600, has them.
 bool multipliesQuarters(const poplar::Graph& graph);
 
 /// Throws type_error unless poplin::`where` can multiply these; `sign` stands for the product.
@@ -50,7 +50,7 @@ void checkTypes(const char* where, poplar::Type a, const char* sign, poplar::Typ
 /// widest of the three.
 ipujax::engine::ElementType multipliedType(poplar::Type a, poplar::Type b, poplar::Type out);
 
-/// Charges the cast of an integer operand that is narrower than what is multiplied, on the tiles
+/// Charges the cast of an integer operand that is narrower than the type multiplied, on the tiles
 /// that hold it.
 void addWidening(ipujax::engine::Cost& cost, const poplar::Graph& graph, const poplar::Tensor& t,
                  ipujax::engine::ElementType multiplied);

@@ -11,7 +11,7 @@
 #include "poplin/internal/Candidate.hpp"
 
 /// The search walks split counts directly, with bounds, where poplibs ConvPlan.cpp runs a
-/// constraint solver. What it tries depends on shapes and types alone.
+/// constraint solver. Its candidates depend only on shapes and types.
 namespace poplin::plan {
 namespace {
 
@@ -19,7 +19,7 @@ using ipujax::engine::ceilDiv;
 
 constexpr std::uint64_t kMostSerial = 64;
 
-/// Counts worth trying for a dimension of `grains`: about four an octave, each the smallest
+/// Counts worth trying for a dimension of `grains`: about four per octave, each the smallest
 /// split that gives its largest share.
 struct Splits {
   std::array<std::uint64_t, 64> values{};
@@ -34,7 +34,7 @@ struct Splits {
     const std::uint64_t last = ceilDiv(grains, ceilDiv(grains, limit));
     if (count < values.size() && values[count - 1] != last) values[count++] = last;
   }
-  /// Those, or the one that is asked for; none where there are too few grains for it.
+  /// These counts, or only `wanted`, if set; none if there are too few grains for it.
   Splits(std::uint64_t grains, std::uint64_t most, std::uint64_t wanted) {
     if (wanted == 0) {
       *this = Splits(grains, most);
@@ -55,9 +55,9 @@ bool meets(const Constraints& wanted, const Grains& grains) {
          free(wanted.out_grain, grains.out);
 }
 
-/// Whether the parts of batch, field and output channels are no more than a convolution has. A
-/// swap exchanges batch and output channels. Where each output has one input, as in products, batch
-/// and field are one dimension.
+/// Whether batch, field and output channels have at least as many elements as wanted parts. A swap
+/// exchanges batch and output channels. Where each output has one input, as in products, batch and
+/// field are one dimension.
 bool holds(const Problem& p, const Constraints& wanted, Transform transform) {
   if (p.field.empty()) return true;
   if (wanted.field_split.size() > p.field.size()) return false;
@@ -81,7 +81,7 @@ class Search {
   Search(std::uint64_t tiles, bool bounded, const Constraints& wanted)
       : tiles_(tiles), bounded_(bounded), wanted_(wanted) {}
 
-  /// Tries all shares of all vertices of a model with that many slices of one dimension.
+  /// Tries all shares of all vertices of a model with `serial` slices of one dimension.
   void vertices(const Model& model, std::uint64_t serial) {
     for (const Grains& grains : model.vertices()) {
       if (!meets(wanted_, grains)) continue;
@@ -155,7 +155,7 @@ class Search {
     }
   }
 
-  /// The least number of parts with the largest share of `most` parts; 0 if none is as wanted.
+  /// The fewest parts with the same largest share as `most` parts; 0 if none meets the constraints.
   std::uint64_t rowSplit(std::uint64_t rows, std::uint64_t most) const {
     const std::uint64_t of = std::max<std::uint64_t>(wanted_.rows_multiple, 1);
     if (most < of) return 0;
@@ -174,7 +174,7 @@ class Search {
     }
   }
 
-  /// Candidates of more cycles are not better.
+  /// Candidates that take at least this many cycles are not better.
   double bound() const {
     return bounded_ && best_.fits ? best_.cycles : std::numeric_limits<double>::infinity();
   }
@@ -209,7 +209,7 @@ std::vector<Model> modelsOf(const Problem& p, const poplar::Target& target) {
   return models;
 }
 
-/// Numbers of slices worth trying, in order, with those that are asked for.
+/// Numbers of slices worth trying, in order, including those asked for.
 std::vector<std::uint64_t> serialSplits(const Constraints& wanted) {
   std::vector<std::uint64_t> found{wanted.out_serial, wanted.in_serial};
   std::erase(found, 0);

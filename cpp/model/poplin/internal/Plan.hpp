@@ -10,8 +10,7 @@
 #include "poplar/Target.hpp"
 #include "poputil/exceptions.hpp"
 
-/// How a matrix product or convolution is shared out over the tiles: PopLibs' planner in closed
-/// form.
+/// How a matrix product or convolution is split over the tiles: PopLibs' planner in closed form.
 namespace poplin::plan {
 
 enum class Vertex : std::uint8_t {
@@ -24,22 +23,22 @@ enum class Vertex : std::uint8_t {
 };
 const char* nameOf(Vertex vertex);
 
-/// What a plan must be like, see PlanConstraints.hpp; 0, or no value, where it is free.
+/// Constraints on a plan, see PlanConstraints.hpp; 0 or no value leaves a member free.
 struct Constraints {
   std::optional<Vertex> vertex{};
   std::uint64_t group_grain = 0, in_grain = 0, out_grain = 0;
   std::uint64_t group_split = 0, in_split = 0, out_split = 0;
   std::uint64_t rows_multiple = 0;  ///< rows are split into a multiple of these
-  /// The factors of rows_multiple, which only convolutions tell apart.
+  /// The factors of rows_multiple, which only convolutions distinguish.
   std::uint64_t batch_split = 0;
-  std::vector<std::uint64_t> field_split{};  ///< of each axis; shorter: the last are free
+  std::vector<std::uint64_t> field_split{};  ///< of each axis; missing last ones are free
   std::uint64_t in_serial = 0, out_serial = 0;
   std::optional<bool> swapped{}, expanded{};
 
   auto operator<=>(const Constraints&) const = default;
 };
 
-/// What is planned; everything a plan depends on, so also the key of the cache.
+/// Everything that a plan depends on, so also the key of the cache.
 struct Problem {
   std::uint64_t groups = 1;
   std::uint64_t rows = 1;        ///< batch x outputs of the field
@@ -64,7 +63,7 @@ struct Problem {
   /// Operands that lie elsewhere and are moved and regrouped first.
   bool in_moved = false;
   bool weights_moved = false;
-  bool limits_moves = true;  ///< what is moved is inside the limit, too
+  bool limits_moves = true;  ///< moved operands count towards the limit
   Constraints constraints{};
 
   std::uint64_t taps() const { return kernel_height * kernel_width; }
@@ -73,8 +72,8 @@ struct Problem {
 
 struct Plan {
   Vertex vertex = Vertex::kAmp;
-  bool expanded = false;  ///< kernel elements became input channels (a gather of the input first)
-  bool swapped = false;   ///< the weights are multiplied as input, both regrouped for it first
+  bool expanded = false;  ///< kernel elements became input channels (the input is gathered first)
+  bool swapped = false;   ///< the weights act as input; both are regrouped for it first
   std::uint64_t group_split = 1, row_split = 1, in_split = 1, out_split = 1;
   /// Slices of output or of input channels, one after another; one of the two is 1.
   std::uint64_t out_serial = 1, in_serial = 1;
@@ -85,7 +84,7 @@ struct Plan {
   ipujax::engine::Cost cost;  ///< of one run, moves of operands included
   bool fits = true;
   std::uint64_t serial() const { return out_serial * in_serial; }
-  std::string splits() const;  ///< what reports of a program show of it
+  std::string splits() const;  ///< text for reports of a program
   std::string report() const;
 };
 
@@ -96,8 +95,8 @@ struct no_plan : poputil::poplibs_error {
 
 /// The plan with the fewest cycles among all whose temporaries fit the memory proportion; if none
 /// fits, the one with the least memory. Candidates do not depend on the proportion, so that more
-/// memory never costs cycles. `bounded`: candidates that are sure to be slower are passed over; the
-/// plan is the same without. Throws no_plan if none meets the constraints.
+/// memory never costs cycles. `bounded` skips candidates that are sure to be slower, which does not
+/// change the plan. Throws no_plan if none meets the constraints.
 Plan makePlan(const Problem& problem, const poplar::Target& target, bool bounded = true);
 
 }  // namespace poplin::plan

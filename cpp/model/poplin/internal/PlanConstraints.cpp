@@ -15,13 +15,13 @@ namespace {
   refuseConstraints(std::string("poplin::") + where, needs, got);
 }
 
-/// The error of constraints that are well written and that no plan meets.
+/// Throws the error for valid constraints that no plan meets.
 [[noreturn]] void cannotMeet(const char* where, const std::string& needs, const std::string& got) {
   throw plan::no_plan(std::string("[poplin::") + where + "] needs planConstraints with " + needs +
                       "; got " + got + ". Relax them.");
 }
 
-/// Of a level or an axis: "0" and so on; none of another name.
+/// The index of a level or an axis, "0" and so on; nullopt for another name.
 std::optional<std::uint64_t> indexOf(const std::string& name) {
   if (name.empty() || name.size() > 3) return std::nullopt;
   std::uint64_t index = 0;
@@ -32,7 +32,7 @@ std::optional<std::uint64_t> indexOf(const std::string& name) {
   return index;
 }
 
-/// For an error's "got".
+/// The text for an error's "got".
 std::string valueOf(const Json& json) {
   if (json.kind == Json::Kind::kObject) return "an object";
   if (json.kind == Json::Kind::kArray) return "a list";
@@ -112,7 +112,7 @@ class Reader {
       if (name == "swapOperands") {
         found_.swapped = boolean(name, value);
       } else if (name == "expandDims" && value.kind == Json::Kind::kArray) {
-        found_.expanded = !value.items.empty();  // all that the kernel has are expanded, or none
+        found_.expanded = !value.items.empty();  // all axes of the kernel are expanded, or none
       } else if (name == "outChanFlattenDims" && value.kind == Json::Kind::kArray) {
         if (!value.items.empty())
           cannotMeet(where_, "outChanFlattenDims of [], as in all plans", "more");

@@ -14,7 +14,7 @@ namespace poplin {
 ///                        "outChanSplit": {"parallel": 8, "serial": 2}}}}
 ///
 /// batchSplit and fieldSplit together divide the rows: a plan splits them into a multiple of their
-/// product. A number of input or output channels alone is its parallel split.
+/// product. A plain number for input or output channels is their parallel split.
 ///
 /// Throws poplar::invalid_option for other text, and plan::no_plan for constraints that no plan of
 /// the model can meet: splits of the kernel, parts of it as channels, levels other than "0".

@@ -22,7 +22,7 @@ namespace {
                                "'. Use such a value, or omit the option.");
 }
 
-/// Which of the two that it may be a value is.
+/// Whether a value is `first`; it must be `first` or `second`.
 bool isFirst(const char* where, const std::string& name, const std::string& value,
              const std::string& first, const std::string& second) {
   if (value != first && value != second) refuse(where, name, value, first + " or " + second);

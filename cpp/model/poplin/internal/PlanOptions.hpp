@@ -6,19 +6,19 @@
 
 namespace poplin {
 
-/// What matMul's and convolution's OptionFlags say. Names and defaults: poplibs ConvOptions.hpp,
+/// The OptionFlags of matMul and convolution. Names and defaults: poplibs ConvOptions.hpp,
 /// MatMul.cpp and their documentation. Read and used: partialsType, availableMemoryProportion,
 /// use128BitConvUnitLoad, enableMultiStageReduce, disableTransformations, tilesPerIPU, the pass and
-/// planConstraints. Read and checked, without an effect on the model: see docs/guides/products.md.
+/// planConstraints. Read and checked, but without effect on the model: see docs/guides/products.md.
 struct PlanOptions {
   bool half_partials = false;
   bool wide_weight_load = false;
   bool multi_stage_reduce = true;
   bool transforms = true;
-  /// The pass is that of a fully connected layer: operands that are moved are inside the limit.
-  /// Else they are on top of it (poplibs ConvModel.cpp, addRearrangeBeforeSliceEstimate).
+  /// The pass is that of a fully connected layer: moved operands count towards the memory limit.
+  /// Else they come on top of it (poplibs ConvModel.cpp, addRearrangeBeforeSliceEstimate).
   bool fully_connected = false;
-  /// Halves that stand for quarters, on tiles that multiply these. No option says it.
+  /// Halves stand for quarters, on tiles that multiply these. No option sets it.
   bool quarter_operands = false;
   std::uint64_t tiles = 0;  ///< of an IPU; 0: all
   double memory_proportion = 0.6;

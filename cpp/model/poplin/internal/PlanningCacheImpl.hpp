@@ -19,7 +19,7 @@ class PlanningCacheImpl {
   std::map<std::pair<TargetKey, plan::Problem>, plan::Plan> plans_;
 };
 
-/// From the cache if there is one.
+/// The plan of `problem`, from the cache if there is one.
 plan::Plan planFor(const plan::Problem& problem, const poplar::Target& target,
                    PlanningCache* cache);
 

@@ -20,12 +20,12 @@ double weightLoad(const VertexWork& w) {
 }
 
 /// One worker's pass over n rows with a 1x1 kernel; `later` passes of a vertex keep a worker's
-/// state and add to what is there.
+/// state and add to its outputs.
 double pointwiseWorker(std::uint64_t n, bool float_input, bool later) {
   // poplibs conv1x1WorkerRetentionSavings
   const double retained = !float_input && later ? 7 : 0;
   if (float_input) {
-    // Clearing the outputs costs a store of their own. 32 + 8 n is fitted to products measured on a
+    // Clearing the outputs costs a separate store. 32 + 8 n is fitted to products measured on a
     // Bow (cpp/model/tests/data/gemm_points.csv); poplibs has 22 + 8 n from three rows on.
     return later ? 32 + 8 * real(n) : 48 + 8 * real(n) + 8 * std::max(0.0, real(n) - 3);
   }
@@ -68,7 +68,7 @@ double pointwiseAmp(const VertexWork& w) {
 double kernelAmp(const VertexWork& w) {
   const Blocks b = blocksOf(w);
   const std::uint64_t lines = ceilDiv(w.rows, std::max<std::uint64_t>(w.row_length, 1));
-  // Whole lines to workers where there are enough, else lines are cut.
+  // Workers get whole lines if there are enough, else lines are cut.
   const std::uint64_t parts = std::max<std::uint64_t>(1, lines / w.workers);
   const std::uint64_t length = ceilDiv(ceilDiv(w.rows, w.workers), parts);
   const double worker = 17 + real(parts) * (3 + lineWorker(length, w.float_input)) - 9;

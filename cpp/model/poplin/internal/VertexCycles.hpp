@@ -45,8 +45,8 @@ double reduceAddCycles(std::uint64_t outputs, std::uint64_t depth, bool half_par
 double castCycles(std::uint64_t elements, std::uint64_t in_size, std::uint64_t out_size,
                   unsigned workers);
 
-/// Of vertices InverseStdDeviation on a tile with `elements` of a vector: a worker's share are
-/// grains of `grain` elements, two at least (poplinCycleEstimators.cpp, and computeInvStdDev of
+/// Cycles of InverseStdDeviation vertices on a tile with `elements` of a vector. A worker gets two
+/// or more grains of `grain` elements (poplinCycleEstimators.cpp, and computeInvStdDev of
 /// Norms.cpp).
 double inverseStdDeviationCycles(std::uint64_t elements, std::uint64_t grain, unsigned workers);
 

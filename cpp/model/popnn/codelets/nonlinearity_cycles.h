@@ -29,7 +29,7 @@ constexpr Rates ratesOf(NonLinearityType type, bool is_half) {
   }
 }
 
-/// One of `workers` that share n elements.
+/// Cycles of one of `workers` that share n elements.
 constexpr double workerCycles(NonLinearityType type, bool is_half, bool backward, unsigned workers,
                               std::uint64_t n) {
   const Rates rates = ratesOf(type, is_half);

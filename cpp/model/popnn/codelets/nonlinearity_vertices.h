@@ -1,5 +1,5 @@
-// The non-linearities of popnn that programs name in Graph::addVertex, which loads them for the
-// first. Source of fields and cycles: PopLibs, lib/popnn; results are those of popnn::nonLinearity.
+// popnn's non-linearities. Graph::addVertex loads them when a program first names one. Source of
+// fields and cycles: PopLibs, lib/popnn; results are those of popnn::nonLinearity.
 #include <popops/codelets/elementwise_results.h>
 #include <popnn/codelets/nonlinearity_cycles.h>
 #include <poplar/codelets/vertex_loops.h>
@@ -33,8 +33,8 @@ float forward(float x) {
   }
 }
 
-/// The derivative by what the vertex has as `out`: the result of sigmoid, relu and tanh, the
-/// argument of the others.
+/// The derivative from the vertex's `out`: the result of sigmoid, relu and tanh, the argument of
+/// the others.
 template <NonLinearityType type>
 float derivative(float y) {
   static_assert(type < NonLinearityType::SOFTMAX, "popnn has no such vertex");
@@ -61,12 +61,12 @@ float derivative(float y) {
   }
 }
 
-/// Of six workers.
+/// Cycles of six workers.
 template <class T, NonLinearityType type>
 std::uint64_t sixOf(unsigned n, bool backward) {
   return whole(vertexCycles(type, std::is_same_v<T, half>, backward, kWorkers, n));
 }
-/// Of one worker, row by row.
+/// Cycles of one worker, row by row.
 template <class T, NonLinearityType type, class List>
 std::uint64_t rowsOf(const List& rows, bool backward) {
   double sum = 0;

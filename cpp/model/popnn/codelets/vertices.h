@@ -1,5 +1,5 @@
-// The vertices of popnn that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and results: PopLibs, lib/popnn/codelets.
+// popnn's vertices. Graph::addVertex loads them when a program first names one. Source of fields
+// and results: PopLibs, lib/popnn/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ using namespace ipujax_vertices;
 template <class T>
 using OnePointer = poplar::Vector<T, poplar::VectorLayout::ONE_PTR>;
 
-/// Integers stay what they are; halves are compared as such and given as floats.
+/// Integers keep their type; halves are compared as halves and returned as floats.
 template <class T>
 using GatheredType = std::conditional_t<std::is_integral_v<T>, T, float>;
 
@@ -39,7 +39,7 @@ struct IsLess {
   }
 };
 
-/// The largest of each workerSize of the `size` activations, and its position behind `index`.
+/// The largest of each workerSize of the `size` activations, and its position plus `index`.
 template <class InType, class LabelType>
 class ReduceMaxClassGather : public poplar::Vertex {
  public:
@@ -117,7 +117,7 @@ class ReduceMinClassSparse : public poplar::Vertex {
   }
 };
 
-/// Adds how many of the labels are the expected ones, of those that are not masked.
+/// Adds the number of labels that are the expected ones and not masked.
 template <class LabelType>
 class CalcAccuracy : public poplar::Vertex {
  public:
@@ -134,7 +134,7 @@ class CalcAccuracy : public poplar::Vertex {
   }
 };
 
-/// Positions of the largest `k` in [begin, end), the largest first; gives their number.
+/// Positions of the largest `k` in [begin, end), the largest first; returns their number.
 template <class Elements>
 unsigned largestOf(const Elements& x, unsigned begin, unsigned end, unsigned k,
                    unsigned* positions) {
@@ -148,9 +148,9 @@ unsigned largestOf(const Elements& x, unsigned begin, unsigned end, unsigned k,
   return n;
 }
 
-/// The numK largest of each 2^divisorLog2 of the `size` activations, and their positions behind
-/// `index`. They are sorted, whether or not kSorts and shouldSort ask for it; in the last chunk the
-/// lowest number and position ~0u stand for those that it lacks.
+/// The numK largest of each 2^divisorLog2 of the `size` activations, and their positions plus
+/// `index`. They are sorted, whether or not kSorts and shouldSort ask for it. Missing ones in the
+/// last chunk are the lowest number and position ~0u.
 template <class T, bool kSorts = false>
 class ReduceMaxNClassGather : public poplar::Vertex {
  public:
@@ -205,7 +205,7 @@ class ReduceMaxNClassSparse : public poplar::Vertex {
   }
 };
 
-/// Differences from what is expected, and halves of their squares.
+/// Differences from the expected values, and half their squares.
 template <class T>
 class LossSumSquaredTransform : public poplar::Vertex {
  public:
@@ -224,7 +224,7 @@ class LossSumSquaredTransform : public poplar::Vertex {
   }
 };
 
-/// Of probabilities that are scaled by modelOutputScaling: gradients scaled by deltasScale, and
+/// For probabilities scaled by modelOutputScaling: gradients scaled by deltasScale, and
 /// -expected * log(probability).
 template <class T>
 class LossCrossEntropyTransform : public poplar::Vertex {

@@ -8,8 +8,8 @@ namespace popnn {
 namespace experimental {
 
 /// samplingRatio_: samples of a bin along each axis, 1 or more. alignedHeight_, alignedWidth_: bins
-/// of a region. aligned_: whether coordinates are moved by half a pixel; else regions are at least
-/// one pixel wide and high. spatialScale_: feature map's pixels for a pixel of the image.
+/// of a region. aligned_: whether coordinates shift by half a pixel; else regions are at least one
+/// pixel wide and high. spatialScale_: pixels of the feature map per pixel of the image.
 struct roiAlignParams {
   long unsigned int samplingRatio_, alignedHeight_, alignedWidth_;
   bool aligned_;
@@ -26,7 +26,7 @@ struct roiAlignParams {
 /// RoIAlign (He et al., 2017): [regions, C, alignedHeight_, alignedWidth_], the means of the
 /// bilinear samples of each region's bins. bottomData is [N, C, H, W] of FLOAT or HALF, bottomRois
 /// [regions, 4] has x1, y1, x2, y2 in pixels of the image, bottomBatchIndex [regions] the image of
-/// each. The weights along y and x are matrices of each region, and the result two products.
+/// each. Each region has matrices of weights along y and x; the result is two products.
 poplar::Tensor roiAlignFwd(poplar::Graph& graph, poplar::program::Sequence& prog,
                            poplar::Tensor& bottomData, poplar::Tensor& bottomRois,
                            poplar::Tensor& bottomBatchIndex, const roiAlignParams& params,

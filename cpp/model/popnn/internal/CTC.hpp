@@ -35,16 +35,16 @@ popops::expr::Any logAdd(const std::vector<popops::expr::Any>& terms);
 void checkCtcData(const poplar::Tensor& data, const ctc::Plan& plan, bool isDecoder,
                   unsigned blankClass);
 
-/// Data of FLOAT, logarithms of 0 as kLogZero.
+/// Data as FLOAT, with logarithms of 0 as kLogZero.
 poplar::Tensor ctcData(poplar::Graph& graph, const poplar::Tensor& data,
                        poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-/// Indices or lengths, of the shape wanted, as UNSIGNED_INT.
+/// Indices or lengths as UNSIGNED_INT. Throws poplibs_error unless they have `shape`.
 poplar::Tensor ctcIndices(poplar::Graph& graph, const poplar::Tensor& t,
                           const std::vector<std::size_t>& shape, const char* what,
                           poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 
-/// The losses [B] alone, of logits or of log-probabilities, otherwise as
+/// The losses [B] alone, from logits or log-probabilities, otherwise as
 /// popnn::ctc::calcLossAndGradientLogits.
 poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
                        const poplar::Tensor& data, const poplar::Tensor& labels,
@@ -52,14 +52,14 @@ poplar::Tensor ctcLoss(poplar::Graph& graph, const poplar::Type& outType,
                        poplar::program::Sequence& prog, unsigned blankClass, const ctc::Plan& plan,
                        bool areLogits, const poplar::DebugContext& debug);
 
-/// partialsType, availableMemoryProportion and planConstraints, which have no effect. Throws
-/// poplibs_error for what no plan can meet: no memory, a split into 0 parts or one of another name.
+/// Checks partialsType, availableMemoryProportion and planConstraints, which have no effect. Throws
+/// poplibs_error if no plan can meet them: no memory, a split into 0 parts or an unknown split.
 void checkCtcOptions(const poplar::OptionFlags& options);
 
 /// 0, 1, ... n - 1 as UNSIGNED_INT.
 poplar::Tensor ctcCount(poplar::Graph& graph, std::size_t n, const poplar::DebugContext& debug);
 
-/// A constant spread over a shape.
+/// A constant of `shape` filled with `value`.
 poplar::Tensor ctcConstant(poplar::Graph& graph, const std::vector<std::size_t>& shape, float value,
                            const poplar::DebugContext& debug);
 

@@ -21,7 +21,7 @@ using std::uint64_t;
 constexpr uint64_t kBytes = sizeof(float);
 constexpr double kMemoryProportion = 0.6;
 
-/// What the fullest tile of a partition has.
+/// The share of the fullest tile of a partition.
 struct Part {
   Part(const CtcSizes& sizes, const CtcPartition& by)
       : batch(ceilDiv(sizes.batch, by.batch)),
@@ -30,10 +30,10 @@ struct Part {
         extra_blank(labels * by.labels == sizes.labels),
         states(2 * labels + (extra_blank ? 1 : 0)) {}
 
-  /// Of alpha and beta each, and of each with the gradient: in an odd number of parts of time one
-  /// waits for the other.
+  /// Steps of alpha and beta each, and again of each with the gradient. With an odd number of parts
+  /// of time, one waits for the other.
   uint64_t steps(const CtcPartition& by) const { return time * (by.time + by.time % 2) / 2; }
-  /// Data, labels, gradient, states, and states of steps and parts before.
+  /// Bytes of data, labels, gradient, states, and states of earlier steps and parts.
   uint64_t bytes(const CtcSizes& sizes) const {
     const uint64_t data = batch * time * sizes.classes * kBytes;
     return (sizes.gradient ? 2 : 1) * data + batch * (2 * labels + 4 * states * kBytes);
@@ -44,7 +44,7 @@ struct Part {
   uint64_t states;
 };
 
-/// One step of all parts: states come from parts of labels and time beside them.
+/// One step of all parts: states come from neighbouring parts of labels and time.
 Cost stepCost(const poplar::Target& target, const Part& part, const CtcPartition& by,
               bool gradient) {
   const uint64_t workers = target.getNumWorkerContexts(),
@@ -69,7 +69,7 @@ Cost recursions(const poplar::Target& target, const CtcSizes& sizes, const CtcPa
   return cost;
 }
 
-/// As many parts of n as each size of them makes, so that none is empty.
+/// The numbers of parts of n for each part size, so that no part is empty.
 std::vector<uint64_t> partsOf(uint64_t n) {
   std::vector<uint64_t> found;
   for (uint64_t size = std::max<uint64_t>(n, 1); size > 0; --size) {
@@ -92,7 +92,7 @@ void addElementwise(Cost& cost, const poplar::Target& target, double elements, d
 
 CtcPartition ctcPartition(const poplar::Target& target, const CtcSizes& sizes) {
   const double most = kMemoryProportion * static_cast<double>(target.getBytesPerTile());
-  // Not within memory, bytes beyond it, cycles, bytes, tiles.
+  // Whether beyond the memory, bytes if so, cycles, bytes, tiles.
   using Key = std::tuple<bool, uint64_t, double, uint64_t, uint64_t>;
   Key least{true, std::numeric_limits<uint64_t>::max(), 0, 0, 0};
   CtcPartition best;

@@ -4,18 +4,18 @@
 #include "engine/Cost.hpp"
 #include "poplar/Graph.hpp"
 
-/// What CTC losses cost by the estimates of PopLibs' own vertices and planner (CTCLossPlan.cpp and
-/// PerformanceEstimation.hpp of its popnn). Alpha goes forwards from the first step and beta
-/// backwards from the last, at one time; where they meet, each goes on over the other's half, now
-/// with the gradient.
+/// Costs of CTC losses, by the estimates of PopLibs' own vertices and planner (CTCLossPlan.cpp and
+/// PerformanceEstimation.hpp of its popnn). Alpha runs forwards from the first step and beta
+/// backwards from the last, at the same time. Where they meet, each continues over the other's
+/// half, now with the gradient.
 namespace popnn::internal {
 
 struct CtcSizes {
   std::uint64_t time, batch, classes, labels;
-  bool gradient;  ///< wanted; without it, alpha and beta end where they meet
+  bool gradient;  ///< whether computed; if not, alpha and beta end where they meet
 };
 
-/// How many parts batch, labels and time have: a tile for each.
+/// The numbers of parts of batch, labels and time: a tile for each combination.
 struct CtcPartition {
   std::uint64_t batch = 1, labels = 1, time = 1;
   std::uint64_t tiles() const { return batch * labels * time; }
@@ -31,13 +31,13 @@ constexpr std::uint64_t ctcStepCycles(std::uint64_t labels, bool extra_blank, bo
   return gradient ? labels * (alpha + rest) + 2 * blank : labels * alpha + blank;
 }
 
-/// The partition of the fewest cycles whose temporaries take 0.6 of a tile's memory or less; that
-/// of the least memory where there is none.
+/// The partition of the fewest cycles whose temporaries take 0.6 of a tile's memory or less; if
+/// there is none, that of the least memory.
 CtcPartition ctcPartition(const poplar::Target& target, const CtcSizes& sizes);
 
-/// The cost of losses of log-probabilities in FLOAT and, where it is wanted, of their gradient;
-/// `softmax`: it is that of logits. Beside what PopLibs' planner counts: tiles receive their
-/// steps of the data, and gradients of parts of labels are added.
+/// The cost of losses of log-probabilities in FLOAT and, if requested, of their gradient;
+/// `softmax`: it is that of logits. In addition to what PopLibs' planner counts, tiles receive
+/// their steps of the data, and gradients of parts of labels are added.
 ipujax::engine::Cost ctcLossCost(const poplar::Target& target, const CtcSizes& sizes, bool softmax);
 
 }  // namespace popnn::internal

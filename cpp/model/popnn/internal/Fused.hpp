@@ -8,19 +8,19 @@
 #include "poplar/Program.hpp"
 #include "poplar/Tensor.hpp"
 
-/// A layer as one step: what it is on the tiles is a composition of public calls, whose cost the
-/// step bears; what the model runs is one kernel for the whole loop.
+/// A layer as one step. On the tiles it is a composition of public calls, whose cost the step has;
+/// the model runs one kernel for the whole loop.
 namespace popnn::internal {
 
-/// The cost of all that a program runs. Of branches the dearest counts; loops must have a fixed
-/// number of turns.
+/// The cost of all that a program runs. The most expensive branch counts; loops must have a fixed
+/// number of iterations.
 ipujax::engine::Cost costOfProgram(const poplar::program::Program& program);
 
-/// That of n turns: those after the first run the exchange code of the first.
+/// The cost of n iterations: those after the first run the exchange code of the first.
 ipujax::engine::Cost repeatedCost(ipujax::engine::Cost cost, double n);
 
-/// Composes a layer beside the program, for its cost and its results, then adds the kernel in its
-/// place.
+/// Composes a layer outside the program, for its cost and its results, then adds the kernel
+/// instead.
 class FusedStep {
  public:
   explicit FusedStep(poplar::Graph& graph);
@@ -33,7 +33,7 @@ class FusedStep {
     step_.cost = costOfProgram(composed);
     return results;
   }
-  /// A cost that is not the composition's.
+  /// Adds a cost to the composition's.
   FusedStep& adds(const ipujax::engine::Cost& cost);
   /// Operands in the kernel's order; those that are `packed` are row-major.
   FusedStep& reads(const poplar::Tensor& t, bool packed = true);
@@ -50,7 +50,7 @@ class FusedStep {
   ipujax::engine::StepSpec step_;
 };
 
-/// Whether arithmetic may be regrouped: steps that trap must be the steps of the IPU.
+/// Whether arithmetic may be regrouped; not if steps trap, which must then be the IPU's steps.
 bool mayFuse(const poplar::Graph& graph);
 
 }  // namespace popnn::internal

@@ -17,7 +17,7 @@ struct Sizes {
   std::size_t T, B, I, O;
 };
 
-/// Where the units reset, update and candidate stand.
+/// The positions of the units reset, update and candidate.
 inline std::vector<unsigned> orderOf(const GruParams& params) {
   return internal::positions({params.cellOrder.begin(), params.cellOrder.end()}, 3, "gru");
 }
@@ -37,7 +37,7 @@ struct Matrices {
     gates = all.slice(0, 2 * n, 1);
     candidate = all.slice(2 * n, 3 * n, 1);
   }
-  /// Copies where the products of a step want them, as they are or transposed: once, not in every
+  /// Copies, mapped as the products of a step expect, as they are or transposed: once, not in every
   /// step.
   Matrices laidOut(poplar::Graph& graph, const GruParams& params, bool transposed,
                    poplar::program::Sequence& prog, const poplar::DebugContext& debug,
@@ -62,8 +62,8 @@ struct Matrices {
     made.candidate = copy(candidate);
     return made;
   }
-  /// Those of outputs alone, [O][2 * O] and [O][O], which one product of a step takes together
-  /// where the reset gate is behind it.
+  /// Those of outputs alone, [O][2 * O] and [O][O]. If the reset gate is applied after it, one
+  /// product of a step takes both together.
   Matrices ofOutputs(const GruParams& params) const {
     const Sizes s(params);
     Matrices made = *this;
@@ -72,7 +72,7 @@ struct Matrices {
     made.together = params.resetAfter;
     return made;
   }
-  /// Of both gates and the candidate.
+  /// The matrix of both gates and the candidate.
   poplar::Tensor all() const { return poplar::concat(gates, candidate, 1); }
   poplar::Tensor gates, candidate;
   bool together = false;

@@ -17,7 +17,7 @@ struct Sizes {
   std::size_t T, B, I, O;
 };
 
-/// Where the units forget, input, output and candidate stand: the gates lie side by side here.
+/// The positions of the units forget, input, output and candidate; here the gates are adjacent.
 inline std::vector<unsigned> orderOf(const LstmParams& params) {
   const auto at =
       internal::positions({params.cellOrder.begin(), params.cellOrder.end()}, 4, "lstm");
@@ -28,7 +28,7 @@ inline std::vector<unsigned> orderOf(const LstmParams& params) {
 /// What the forward pass keeps of a step, in [6][batch][output size].
 enum Kept { kForget, kInput, kOutput, kCandidate, kTanh, kPrevCell, kNumKept };
 
-/// The weights of a step as one matrix, units as they are given.
+/// The weights of a step as one matrix, with units in the given order.
 inline poplar::Tensor weightMatrix(const LstmWeights& weights, bool with_input) {
   const poplar::Tensor output = internal::asMatrix(weights.outputWeights);
   return with_input ? poplar::concat(internal::asMatrix(weights.inputWeights), output) : output;

@@ -23,39 +23,39 @@ struct RecurrentOptions {
 
 /// An activation that kernels know, as an expression.
 popops::expr::Any activated(NonLinearityType type, const popops::expr::Any& x);
-/// A gradient times the slope of such an activation, which follows from its result.
+/// A gradient times the slope of such an activation, computed from its result.
 popops::expr::Any slopeTimes(NonLinearityType type, const popops::expr::Any& result,
                              const popops::expr::Any& grad);
 
-/// The gradient of an activation from its result, which for HARD_SIGMOID is not what
-/// nonLinearityInputGradient takes.
+/// The gradient of an activation from its result; for HARD_SIGMOID, nonLinearityInputGradient takes
+/// the argument instead.
 poplar::Tensor gradientFromResult(poplar::Graph& graph, NonLinearityType type,
                                   const poplar::Tensor& result, const poplar::Tensor& grad,
                                   poplar::program::Sequence& prog,
                                   const poplar::DebugContext& debugContext);
 
-/// An activation as kernels of recurrent layers number it, or -1 where they do not know it.
+/// The number of an activation in kernels of recurrent layers, or -1 if they do not have it.
 int kernelActivation(NonLinearityType type);
 
-/// Whether a kernel computes what the layer's composition does: FLOAT, with limits that it can read
-/// and activations that it knows.
+/// Whether a kernel can replace the layer's composition: FLOAT, limits that it can read, and
+/// activations that it has.
 bool hasKernel(const poplar::Graph& graph, const rnn::RnnParams& params,
                const RecurrentOptions& options, NonLinearityType activation,
                NonLinearityType recurrentActivation);
 
-/// Weights [units, in, out] as one matrix [in, units * out], and the opposite.
+/// Weights [units, in, out] as one matrix [in, units * out], and the inverse.
 poplar::Tensor asMatrix(const poplar::Tensor& weights);
 poplar::Tensor asUnits(const poplar::Tensor& matrix, std::size_t units);
-/// The same with the units in the order of `order`; views that vertices cannot read as they are.
+/// The same with the units in the order of `order`; vertices cannot read these views directly.
 poplar::Tensor asMatrix(const poplar::Tensor& weights, const std::vector<unsigned>& order);
-/// A matrix [in, units * out] as [units, in, out], the opposite.
+/// The inverse: a matrix [in, units * out] as [units, in, out].
 poplar::Tensor asUnits(const poplar::Tensor& matrix, const std::vector<unsigned>& order);
 /// Biases [units, ...] with the units in the order of `order`.
 poplar::Tensor ordered(const poplar::Tensor& biases, const std::vector<unsigned>& order);
-/// The opposite: what stands at i goes to order[i].
+/// The inverse: unit i moves to position order[i].
 poplar::Tensor unordered(const poplar::Tensor& units, const std::vector<unsigned>& order);
 
-/// position[unit] of each unit in a layer's cellOrder; throws unless each of `units` is there once.
+/// position[unit] of each unit in a layer's cellOrder; throws unless each of `units` occurs once.
 std::vector<unsigned> positions(const std::vector<unsigned>& cellOrder, unsigned units,
                                 const char* layer);
 
@@ -66,10 +66,10 @@ void checkGradient(NonLinearityType type, const char* layer);
 poplar::Tensor zerosLike(poplar::Graph& graph, const poplar::Tensor& t,
                          const poplar::DebugContext& debugContext);
 
-/// The elements [batch][1] of a mask.
+/// A mask as [batch][1].
 inline poplar::Tensor column(const poplar::Tensor& mask) { return mask.expand({1}); }
 
-/// The weights' matrix product of one step and mapping for `rows` rows, [in, columns].
+/// A matrix of weights [in, columns], mapped for a step's product with `rows` rows.
 poplar::Tensor createMatrix(poplar::Graph& graph, const poplar::Type& type, std::size_t rows,
                             std::size_t in, std::size_t columns,
                             const poplar::DebugContext& debugContext,

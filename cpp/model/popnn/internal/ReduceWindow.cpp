@@ -27,7 +27,7 @@ bool isScan(const Tensor& in, const Window& window) {
   return windowed == 1 && scan;
 }
 
-/// Each tile scans its own part, the totals are scanned on one tile, and added in.
+/// Each tile scans its own part; one tile scans the totals, which are then added to the parts.
 engine::Cost scanCost(const poplar::Graph& graph, const Tensor& in, double cycles) {
   const poplar::Target& target = graph.getTarget();
   const engine::Placement at = engine::placementOf(graph, in);

@@ -28,7 +28,7 @@ ipujax::engine::Cost windowCost(const poplar::Graph& graph, const poplar::Tensor
                                 const poplar::Tensor& out, const Window& window,
                                 double cycles_per_tap);
 
-/// The same, or that of a scan where every window reaches the start (or the end) of its dimension.
+/// The same, or that of a scan if every window reaches the start (or the end) of its dimension.
 ipujax::engine::Cost windowOrScanCost(const poplar::Graph& graph, const poplar::Tensor& in,
                                       const poplar::Tensor& out, const Window& window,
                                       double cycles_per_tap, double cycles_per_scanned);

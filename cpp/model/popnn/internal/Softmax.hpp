@@ -6,7 +6,7 @@
 
 namespace popnn::internal {
 
-/// The softmax over the last dimension times `factor`, in place of t.
+/// The softmax over the last dimension times `factor`, in place.
 void softmaxInPlace(poplar::Graph& graph, const poplar::Tensor& t, bool stable, float factor,
                     poplar::program::Sequence& prog, const poplar::DebugContext& debug);
 

@@ -19,8 +19,8 @@ std::vector<Tensor> at(const std::vector<Tensor>& sequences, std::size_t step) {
   return found;
 }
 
-/// A variable of the shape of `steps` [..., batch][size], each step's elements on the tiles of
-/// those of `place` [batch][size].
+/// A variable of the shape of `steps` [..., batch][size], with each step's elements on the same
+/// tiles as those of `place` [batch][size].
 Tensor alongside(Graph& graph, const Tensor& place, const Tensor& steps,
                  const DebugContext& debug) {
   const std::size_t each = steps.numElements() / place.numElements();
@@ -55,7 +55,7 @@ class Turns {
   }
 
  private:
-  /// Steps [begin, begin + n) of the sequences, which are there.
+  /// Adds steps [begin, begin + n) of the given sequences.
   void addSteps(const StepTensors& sequences, std::size_t begin, std::size_t n,
                 std::vector<Tensor>& states, Sequence& prog) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -97,7 +97,7 @@ class Turns {
     prog.add(poplar::program::Repeat(static_cast<unsigned>(turns), turn, debug_));
   }
 
-  /// `to`, which has the elements of `from`.
+  /// Copies `from` to `to` unless they are the same; returns `to`.
   Tensor moved(const Tensor& from, const Tensor& to, Sequence& turn) {
     if (from != to) turn.add(Copy(from, to, false, {debug_, "moved"}));
     return to;
@@ -108,7 +108,7 @@ class Turns {
     return place_.valid() ? alongside(graph_, place_, part, {debug_, "placed"}) : part;
   }
 
-  /// A variable where the steps of a turn lie.
+  /// A variable mapped as the steps of a turn.
   Tensor partOf(const Tensor& sequence) {
     return graph_.clone(sequence.slice(0, per_turn_), {debug_, "steps"},
                         poplar::TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES);

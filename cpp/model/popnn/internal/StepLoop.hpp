@@ -8,26 +8,24 @@
 
 namespace popnn::internal {
 
-/// The most steps that a turn of a layer's loop runs, each with exchange code of its own.
+/// The most steps that a turn of a layer's loop runs, each with its own exchange code.
 constexpr std::size_t kMostStepsPerTurn = 16;
 
-/// Steps of a turn: as many as divide the steps of the loop, or nearly kMostStepsPerTurn.
+/// Steps of a turn: a divisor of the loop's steps near kMostStepsPerTurn, or else that number.
 std::size_t stepsPerTurn(std::size_t steps);
 
 /// What a step reads and writes: a step of each sequence.
 struct StepTensors {
   std::vector<poplar::Tensor> inputs, outputs;
 };
-/// Adds one step. It updates the states in place, or puts views of the step's outputs into their
-/// places.
+/// Adds one step. It updates the states in place, or replaces them by views of the step's outputs.
 using StepBody = std::function<void(poplar::program::Sequence& loop,
                                     std::vector<poplar::Tensor>& states, const StepTensors& step)>;
 
-/// The loop of a layer whose sequences have the same number of steps, T: a turn runs several, whose
-/// slices of `sequences` [T, ...] are read, and written, at once; steps that remain follow it.
-/// Where `place` [batch][size] is valid, a turn's steps lie with its elements, and otherwise as the
-/// sequences do. Returns the states after the last step, which is the first in time where
-/// `reverse`.
+/// Runs the loop of a layer whose sequences have the same number of steps, T. A turn runs several,
+/// whose slices of `sequences` [T, ...] are read and written at once; remaining steps follow the
+/// loop. If `place` [batch][size] is valid, a turn's steps lie with its elements, else as the
+/// sequences do. Returns the states after the last step, which is the first in time if `reverse`.
 std::vector<poplar::Tensor> runSteps(poplar::Graph& graph, std::size_t steps, bool reverse,
                                      const std::vector<poplar::Tensor>& states,
                                      const StepTensors& sequences, const poplar::Tensor& place,

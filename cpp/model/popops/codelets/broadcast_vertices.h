@@ -1,6 +1,6 @@
-// The vertices of popops for a tensor and a scalar or a vector that programs name in
-// Graph::addVertex, which loads them for the first. Source of fields and cycles: PopLibs,
-// lib/popops/codelets; results are those of popops::map.
+// popops' vertices for a tensor and a scalar or a vector. Graph::addVertex loads them when a
+// program first names one. Source of fields and cycles: PopLibs, lib/popops/codelets; results are
+// those of popops::map.
 #include <popops/codelets/elementwise_cycles.h>
 
 namespace popops {
@@ -13,7 +13,7 @@ std::uint64_t outerCycles(unsigned rows, unsigned elements, bool unaligned) {
 
 inline unsigned blocksOf(unsigned packed) { return (packed >> 3) * kWorkers + (packed & 7); }
 
-/// Of blocks of `size` elements: column by column, or of halves by four of them.
+/// Cycles for blocks of `size` elements: one column at a time, or four for halves.
 template <class T>
 double columnCycles(unsigned size, unsigned blocks) {
   if (std::is_same<T, half>::value) return (size + 3) / 4 * (11.0 + blocks);
@@ -24,7 +24,7 @@ std::uint64_t innerCycles(unsigned size, unsigned packed) {
   const unsigned blocks = (packed >> 3) + ((packed & 7) != 0 ? 1 : 0);
   return whole(cycles::kLaunchCycles + 11 + kWorkers * (20 + columnCycles<T>(size, blocks)));
 }
-/// Of one worker, for rows of as many blocks as are connected.
+/// Cycles of one worker, for rows of as many blocks as are connected.
 template <class T, class Vectors, class Data>
 std::uint64_t innerRowCycles(const Vectors& B, const Data& data) {
   double cycles = 9;
@@ -35,7 +35,7 @@ std::uint64_t innerRowCycles(const Vectors& B, const Data& data) {
   return whole(cycles);
 }
 
-/// Where the second operand is a scalar.
+/// The second operand is a scalar.
 template <expr::BinaryOpType op, class T>
 class BroadcastScalar1D : public poplar::MultiVertex {
  public:
@@ -108,7 +108,7 @@ class BroadcastScalar2DDataInPlace : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return rowCycles(data, 20, 28, scalarRate<op, T>()); }
 };
 
-/// A scalar for each row.
+/// Each row has its own scalar.
 template <expr::BinaryOpType op, class T>
 class BroadcastScalar2D : public poplar::Vertex {
  public:
@@ -136,8 +136,8 @@ class BroadcastScalar2DInPlace : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return rowCycles(data, 20, 28, rateOf<op, T>()); }
 };
 
-/// Rows of `columns` elements, each with the next element of B, round and round. `kUnaligned`:
-/// rows need not begin at 8 bytes.
+/// Rows of `columns` elements; each uses the next element of B, wrapping around. `kUnaligned`: rows
+/// need not be aligned to 8 bytes.
 template <expr::BinaryOpType op, class T, bool kUnaligned>
 class BroadcastVectorOuterByColumn1D : public poplar::MultiVertex {
  public:
@@ -204,8 +204,8 @@ template <expr::BinaryOpType op, class T, bool kUnaligned>
 class BroadcastVectorOuterByRowInPlaceSupervisor
     : public BroadcastVectorOuterByRow1DInPlace<op, T, kUnaligned> {};
 
-/// B for each of the blocks of its size; `dataBlockCountPacked` is their number by six workers,
-/// and below it in three bits the rest.
+/// Applies B to each block of its size. `dataBlockCountPacked` holds the number of blocks divided
+/// by six workers and, in the low three bits, the remainder.
 template <expr::BinaryOpType op, class T>
 class BroadcastVectorInner1D : public poplar::MultiVertex {
  public:
@@ -245,8 +245,8 @@ class BroadcastVectorInner1DInPlace : public poplar::MultiVertex {
 template <expr::BinaryOpType op, class T>
 class BroadcastVectorInnerInPlaceSupervisor : public BroadcastVectorInner1DInPlace<op, T> {};
 
-/// `workList`: the number of rows less one, and of each row the size of B and how many blocks of
-/// this size it has.
+/// `workList`: the number of rows minus one, then for each row the size of B and the number of
+/// blocks of this size.
 template <class List, class F>
 void ofBlocks(const List& list, const F& element) {
   const unsigned rows = list[0] + 1;
@@ -255,7 +255,7 @@ void ofBlocks(const List& list, const F& element) {
     for (unsigned j = 0; j < elements; ++j) element(i, j, j % size);
   }
 }
-/// B[i] for each of the blocks of row i.
+/// Applies B[i] to each block of row i.
 template <expr::BinaryOpType op, class T>
 class BroadcastVectorInner2D : public poplar::Vertex {
  public:

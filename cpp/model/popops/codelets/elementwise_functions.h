@@ -1,6 +1,6 @@
-// What the results of ElementwiseOps.def call, as functions of C++14's library: codelets of popops
-// include them, and MapCodeletText.cpp writes them into codelets that it generates. A later one may
-// call earlier ones. Whoever includes this defines FUNCTION(name, definition).
+// Functions that results in ElementwiseOps.def call, written with C++14's library. popops' codelets
+// include them, and MapCodeletText.cpp writes them into codelets that it generates. A function may
+// call earlier ones. The file that includes this defines FUNCTION(name, definition).
 #define IPUJAX_STANDARD(name, standard) \
   FUNCTION(name, inline float name(float x) { return std::standard(x); })
 IPUJAX_STANDARD(absOf, fabs)
@@ -54,7 +54,7 @@ FUNCTION(sameBits,
     std::memcpy(&to, &from, sizeof to);
     return to;
   })
-// Of zeros the positive one is the larger; a NaN of either operand is the result.
+// +0 is larger than -0; if either operand is a NaN, so is the result.
 FUNCTION(maximumOf,
   inline float maximumOf(float x, float y) {
     if (x == y) return std::signbit(x) ? y : x;
@@ -83,7 +83,7 @@ FUNCTION(leadingZeros,
     while (zeros < kBits<T> && ((bits >> (kBits<T> - 1 - zeros)) & 1u) == 0) ++zeros;
     return zeros;
   })
-// Where an IPU leaves the result open: x / 0 = -1, x % 0 = x, lowest / -1 = lowest.
+// Results that an IPU leaves undefined: x / 0 = -1, x % 0 = x, lowest / -1 = lowest.
 FUNCTION(quotientOf,
   template <class T>
   inline T quotientOf(T x, T y) {

@@ -1,5 +1,5 @@
 #pragma once
-// What operations of popops compute, for the codelets of its vertices: a header by itself, as the
+// What popops' operations compute, for the codelets of its vertices. A separate header, since the
 // model reads the classes of vertices from a text without such macros.
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@ using ipujax::engine::expr::Op;
 #include <popops/codelets/elementwise_functions.h>
 #undef FUNCTION
 
-/// The results of an operation, from the rows of ElementwiseOps.def; of() is void where an operation
+/// The results of an operation, from the rows of ElementwiseOps.def; of() is void if the operation
 /// has none for the type.
 template <Op op>
 struct OfFloats;
@@ -87,7 +87,7 @@ struct Result {
   using Type = std::conditional_t<std::is_same_v<Computed, bool>, bool, T>;
 };
 
-/// Of one, two or three operands.
+/// The result for one, two or three operands.
 template <auto kType, class T>
 typename Result<kType, T>::Type apply(T a, T b, T c) {
   return static_cast<typename Result<kType, T>::Type>(computed<kType, T>(a, b, c));

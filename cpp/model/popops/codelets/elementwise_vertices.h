@@ -1,6 +1,5 @@
-// The elementwise vertices of popops that programs name in Graph::addVertex, which loads them for
-// the first. Source of fields and cycles: PopLibs, lib/popops/codelets; results are those of
-// popops::map.
+// popops' elementwise vertices. Graph::addVertex loads them when a program first names one. Source
+// of fields and cycles: PopLibs, lib/popops/codelets; results are those of popops::map.
 #include <popops/codelets/elementwise_cycles.h>
 
 namespace popops {
@@ -21,7 +20,7 @@ class UnaryOp1D : public poplar::MultiVertex {
 template <expr::UnaryOpType op, class T>
 class UnaryOp1DSupervisor : public UnaryOp1D<op, T> {};
 
-/// `n`: of the vertices of non-linearities, which are given the number of elements.
+/// `n`: the number of elements, given only to the vertices of non-linearities.
 template <expr::UnaryOpType op, class T>
 class UnaryOp1DInPlace : public poplar::MultiVertex {
  public:
@@ -140,9 +139,9 @@ class Cast1D : public poplar::MultiVertex {
   }
 };
 
-/// As SDK 2 had it. `partitionParams`, from the highest bit: how many elements each of the first
-/// workers has, then in three bits each how many workers these are, the last that has some, and how
-/// many it lacks. Others have four elements fewer.
+/// As in SDK 2. `partitionParams`, from the highest bit: the number of elements of each of the
+/// first workers; then, in three bits each, the number of these workers, the last worker that has
+/// elements, and how many it lacks. Other workers have four elements fewer.
 template <class SrcType, class DstType>
 class CastSupervisor : public poplar::MultiVertex {
  public:
@@ -226,7 +225,7 @@ class SelectInPlace : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 5, 6, Rate{5, 1}); }
 };
 
-/// Of two scalars.
+/// Selects between two scalars.
 template <class T>
 class BroadcastSelect : public poplar::Vertex {
  public:
@@ -244,7 +243,7 @@ class BroadcastSelect : public poplar::Vertex {
   }
 };
 
-/// By one boolean: copies of rows.
+/// Selects by one boolean: copies rows.
 template <class T>
 class BroadcastSelectorSelect : public poplar::Vertex {
  public:
@@ -278,7 +277,7 @@ class BroadcastSelectorSelectInPlace : public poplar::Vertex {
 
 constexpr auto kClamp = expr::TernaryOpType::CLAMP;
 
-/// in1, not below in2 and not above in3.
+/// in1 clamped to [in2, in3].
 template <class T>
 class Clamp : public poplar::Vertex {
  public:
@@ -310,7 +309,7 @@ class ClampInPlace : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return rowCycles(in1Out, 5, 6, rateOf<kClamp, T>()); }
 };
 
-/// Between two scalars.
+/// Clamps between two scalars.
 template <class T>
 class BroadcastClamp : public poplar::Vertex {
  public:

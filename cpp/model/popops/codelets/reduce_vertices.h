@@ -1,5 +1,5 @@
-// The reductions of popops that programs name in Graph::addVertex, which
-// loads them for the first. Source of fields and results: PopLibs, lib/popops/codelets.
+// popops' reductions. Graph::addVertex loads them when a program first names one. Source of fields
+// and results: PopLibs, lib/popops/codelets.
 #include <popops/codelets/reducers.h>
 #include <poplar/codelets/vertex_loops.h>
 
@@ -9,7 +9,7 @@ namespace popops {
 
 using namespace ipujax_vertices;
 
-/// A reduction's operation, and what it begins with.
+/// A reduction's operation and its initial value.
 template <Operation kOperation>
 struct ReduceOp {
   static constexpr Operation op = kOperation;
@@ -53,7 +53,7 @@ enum ReductionSpecialisation : unsigned {
   STRIDED_REDUCE_OUTER,
 };
 
-/// `k`: by which a reduction multiplies its results; LOG_ADD adds it to them.
+/// `k`: the factor of a reduction's results; LOG_ADD adds it to them.
 template <bool kScales, class = void>
 struct ScaledVertex : poplar::Vertex {
   poplar::Input<Pointer<float>> k;
@@ -82,7 +82,7 @@ struct Reduction : ScaledVertex<kScales> {
   template <class T>
   using Results = std::conditional_t<kUpdates, poplar::InOut<T>, poplar::Output<T>>;
 
-  /// Sets `out` to what `partials(take)` reduces by calls of take(partial).
+  /// Sets `out` to the reduction of the values for which `partials(take)` calls take(partial).
   template <class Partials>
   void reduceTo(OutType& out, const Partials& partials) const {
     Kept kept = Reducer::template first<Kept>();
@@ -102,7 +102,7 @@ struct Reduction : ScaledVertex<kScales> {
   }
 };
 
-/// Each of the outputs is that of the next numPartials elements.
+/// Each output reduces the next numPartials elements.
 template <class Reducer, class PartialsType, class OutType, bool kUpdates, bool kScales>
 struct Contiguous : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
   using Base = Reduction<Reducer, PartialsType, OutType, kUpdates, kScales>;
@@ -124,8 +124,8 @@ class ContinuousReduce : public Contiguous<Reducer, PartialsType, OutType, kUpda
 template <class Reducer, class PartialsType, class OutType, bool kUpdates>
 class ScaledContinuousReduce : public Contiguous<Reducer, PartialsType, OutType, kUpdates, true> {};
 
-/// Outputs in 128 bits of partials each, outCount of them; each row of partials has them
-/// partialsSizeM1 + 1 times.
+/// outCount groups of outputs, each as many as partials in 128 bits; each row of partials repeats
+/// them partialsSizeM1 + 1 times.
 template <class Reducer, class PartialsType, class OutType, bool kUpdates, bool kScales>
 struct EqualSizes : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
   using Base = Reduction<Reducer, PartialsType, OutType, kUpdates, kScales>;
@@ -152,8 +152,8 @@ template <class Reducer, class PartialsType, class OutType, bool kUpdates>
 class ScaledReducePartialsEqualSize
     : public EqualSizes<Reducer, PartialsType, OutType, kUpdates, true> {};
 
-/// Rows of outputs, of which each has the next numPartials rows of partials; these are of any
-/// multiple of its size.
+/// Each row of outputs reduces the next numPartials rows of partials, whose sizes are multiples of
+/// its own.
 template <class Reducer, class PartialsType, class OutType, bool kUpdates, bool kScales,
           unsigned kSpecialisation>
 struct Reducing : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
@@ -177,7 +177,7 @@ struct Reducing : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
   }
 };
 
-/// One output of all partials.
+/// One output reduces all partials.
 template <class Reducer, class PartialsType, class OutType, bool kUpdates, bool kScales>
 struct Reducing<Reducer, PartialsType, OutType, kUpdates, kScales, SCALAR_OUTPUT_SINGLE_INPUT>
     : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
@@ -194,10 +194,10 @@ struct Reducing<Reducer, PartialsType, OutType, kUpdates, kScales, SCALAR_OUTPUT
   }
 };
 
-/// Each output is that of a column of rows of partials. countsAndStrides: how many outputs less one
-/// block, how many rows less one, how many blocks a row has, how often these rows repeat less one,
-/// and how many blocks the first row of each repetition is behind the last one before it. A block
-/// has 64 bits of partials.
+/// Each output reduces a column of the rows of partials. countsAndStrides: the number of output
+/// blocks minus one, of rows minus one, of blocks per row, of repetitions of these rows minus one,
+/// and of blocks from a repetition's last row to the next one's first. A block has 64 bits of
+/// partials.
 template <class Reducer, class PartialsType, class OutType, bool kUpdates, bool kScales>
 struct Strided : Reduction<Reducer, PartialsType, OutType, kUpdates, kScales> {
   using Base = Reduction<Reducer, PartialsType, OutType, kUpdates, kScales>;

@@ -1,5 +1,5 @@
 #pragma once
-// What reductions of popops combine two values to, for the codelets of its vertices.
+// How popops' reductions combine two values, for the codelets of its vertices.
 #include <popops/codelets/elementwise_results.h>
 
 #include <popops/OperationDef.hpp>

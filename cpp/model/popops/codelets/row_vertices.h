@@ -1,5 +1,5 @@
-// The vertices of popops::selectScalarFromRows and updateScalarInRows that programs name in
-// Graph::addVertex, which loads them for the first. Source of fields, results and cycles: PopLibs,
+// The vertices of popops::selectScalarFromRows and updateScalarInRows. Graph::addVertex loads them
+// when a program first names one. Source of fields, results and cycles: PopLibs,
 // lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
@@ -24,7 +24,7 @@ T selected(const Params& params, const Part& part, unsigned index) {
   return params[part.begin + index - part.start];
 }
 
-/// One less in column `index` of the part; NaN in all of it where no row has the column.
+/// Decrements column `index` of the part; sets all of it to NaN if no row has the column.
 template <class T, class Params>
 void decrement(const Params& params, const Part& part, unsigned index) {
   if (index == MASKED_LABEL_CODE) return;
@@ -37,7 +37,8 @@ void decrement(const Params& params, const Part& part, unsigned index) {
   }
 }
 
-/// of(row, part) for the rows that an interval spans: the first from a column on, the last to one.
+/// Calls of(row, part) for the rows that an interval spans: the first begins at column `start`, the
+/// last ends before `end`.
 template <class Starts, class F>
 void ofInterval(const Starts& starts, unsigned first, unsigned num_rows, unsigned start,
                 unsigned end, unsigned width, const F& of) {
@@ -46,7 +47,7 @@ void ofInterval(const Starts& starts, unsigned first, unsigned num_rows, unsigne
        Part{starts[first + row], row == 0 ? start : 0, row + 1 == num_rows ? end : width, width});
 }
 
-/// of(interval, row, part) for all intervals of a vertex.
+/// Calls of(interval, row, part) for all intervals of a vertex.
 template <class V, class F>
 bool ofIntervals(const V& v, const F& of) {
   unsigned first = 0;
@@ -57,7 +58,8 @@ bool ofIntervals(const V& v, const F& of) {
   return true;
 }
 
-/// of(region, row, part) for blocks of columns that lie in memory one after another, row by row.
+/// Calls of(region, row, part) for blocks of columns, which lie in memory one after another, row by
+/// row.
 template <class V, class F>
 bool ofRegions(const V& v, const F& of) {
   unsigned block = 0;
@@ -74,13 +76,13 @@ bool ofRegions(const V& v, const F& of) {
   return true;
 }
 
-/// Of elements that are looked up; one of half is stored by reading what is beside it.
+/// Cycles to look up elements; storing a half also reads its neighbour.
 template <class T>
 std::uint64_t lookUpCycles(std::uint64_t elements) {
   return 27 + (sizeof(T) == 2 ? 12 : 8) * elements;
 }
 
-/// The sum of the first n.
+/// The sum of the first n numbers.
 template <class Numbers>
 std::uint64_t total(const Numbers& numbers, unsigned n) {
   std::uint64_t sum = 0;

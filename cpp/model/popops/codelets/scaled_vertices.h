@@ -1,5 +1,5 @@
-// The vertices of popops::scaledAddTo and its kin that programs name in Graph::addVertex, which
-// loads them for the first. Source of fields, results and cycles: PopLibs, lib/popops/codelets.
+// The vertices of popops::scaledAddTo and similar functions. Graph::addVertex loads them when a
+// program first names one. Source of fields, results and cycles: PopLibs, lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 namespace popops {
@@ -8,12 +8,12 @@ using namespace ipujax_vertices;
 
 namespace scaled {
 
-/// The type in which a sum of products is computed: that of its widest part.
+/// The type in which a sum of products is computed: that of its widest operand.
 template <class A, class B, class S>
 using Computed = std::conditional_t<
     std::is_same_v<A, float> || std::is_same_v<B, float> || std::is_same_v<S, float>, float, A>;
 
-/// A scale: a number of the vertex where the first of two flags is set, else a tensor, which is a
+/// A scale: a field with a number if the first of two flags is set, else a tensor, which is a
 /// scalar for vertices of rows and a vector of one element for the others.
 template <class S, bool kIsConstant>
 struct Scale {
@@ -38,7 +38,7 @@ constexpr bool is_constant<kIsConstant, kConstraints> = kIsConstant;
 template <class S, bool... kFlags>
 using ScaleOf = Scale<S, is_constant<kFlags...>>;
 
-/// Of vertices of halves whose FLOAT scale is a tensor.
+/// True for vertices of halves whose FLOAT scale is a tensor.
 template <class A, class B, class S, bool... kFlags>
 constexpr bool has_tolerance =
     std::conjunction_v<std::is_same<A, half>, std::is_same<B, half>, std::is_same<S, float>> &&
@@ -60,14 +60,14 @@ T mixed(T a, S scale_a, T b, S scale_b) {
                                scale_b);
 }
 
-/// Of one worker, for rows.
+/// Cycles of one worker, for rows.
 template <class T, class List>
 std::uint64_t rowsOf(const List& rows) {
   if (std::is_integral<T>::value) return rowCycles(rows, 8, 7, Rate{5, 1});
   return rowCycles(rows, 10, 15 + 5, Rate{3, sizeof(T) == 2 ? 4u : 2u});
 }
 
-/// Of a supervisor and six workers.
+/// Cycles of a supervisor and six workers.
 template <class T>
 std::uint64_t sixOf(unsigned n) {
   return whole(ipujax::engine::expr::scaledAddCycles(elementOf<T>(), n, kWorkers));
@@ -75,8 +75,8 @@ std::uint64_t sixOf(unsigned n) {
 
 }  // namespace scaled
 
-/// `tolerance`: how exact a FLOAT scale must be as a half for PopLibs to compute with the half. The
-/// products here are those of the FLOAT, which are as near or nearer.
+/// `tolerance`: the error of a FLOAT scale as a half up to which PopLibs computes with the half.
+/// Here products use the FLOAT, which is at least as accurate.
 template <bool kHasTolerance, class = void>
 struct ScaledWorkers : poplar::MultiVertex {
   const float tolerance;

@@ -1,5 +1,5 @@
-// The vertices of popops' slices, and of updates of them, that programs name in Graph::addVertex,
-// which loads them for the first. Source of fields, results and cycles: PopLibs, lib/popops.
+// The vertices of popops' slices and their updates. Graph::addVertex loads them when a program
+// first names one. Source of fields, results and cycles: PopLibs, lib/popops.
 #include <popops/codelets/reducers.h>
 #include <poplar/codelets/vertex_loops.h>
 
@@ -16,8 +16,8 @@ constexpr Rate copyRate() {
   return sizeof(T) == 1 ? Rate{3, 4} : Rate{2, 2};
 }
 
-/// copy(sub, base) for the elements of a worker in the slices at the offsets that the vertex has;
-/// others are left out.
+/// Calls copy(sub, base) for a worker's elements of the slices at the offsets that the vertex has;
+/// skips other offsets.
 template <class V, class F>
 bool ofOffsets(const V& v, unsigned worker, const F& copy) {
   for (unsigned o = 0; o < v.offsets.size(); ++o) {
@@ -29,15 +29,15 @@ bool ofOffsets(const V& v, unsigned worker, const F& copy) {
   return true;
 }
 
-/// The first of the rows from `offset` on; false where it is beyond the last. PopLibs marks by the
-/// highest bit of the number of rows that it is the first row then.
+/// Sets `first` to the row at `offset`; returns false if that is beyond the last row. If the
+/// highest bit of the number of rows is set, as in PopLibs, row 0 is used instead.
 inline bool firstRow(unsigned offset, unsigned marked, unsigned& size, unsigned& first) {
   size = marked & 0x7fffffffu;
   first = offset < size ? offset : 0;
   return offset < size || marked != size;
 }
 
-/// copy(sub, base) for the elements of a worker in the rows from an offset on, round and round.
+/// Calls copy(sub, base) for a worker's elements of the rows from an offset on, wrapping around.
 template <class V, class F>
 bool ofRowsFrom(const V& v, unsigned worker, const F& copy) {
   unsigned size = 0, first = 0;
@@ -50,7 +50,7 @@ bool ofRowsFrom(const V& v, unsigned worker, const F& copy) {
   return true;
 }
 
-/// copy(sub, base, e) for all elements e of these rows in all regions.
+/// Calls copy(sub, base, e) for all elements e of these rows in all regions.
 template <class V, class F>
 bool ofRegionsFrom(const V& v, const F& copy) {
   unsigned size = 0, first = 0;
@@ -65,7 +65,7 @@ bool ofRegionsFrom(const V& v, const F& copy) {
   return true;
 }
 
-/// Where every offset is one of the vertex's.
+/// Cycles if the vertex has the rows of all offsets.
 template <class T>
 std::uint64_t offsetCycles(unsigned offsets, unsigned region) {
   const unsigned share = (offsets + kWorkers - 1) / kWorkers;
@@ -73,7 +73,7 @@ std::uint64_t offsetCycles(unsigned offsets, unsigned region) {
                kWorkers * (13 + share * (19 + copyRate<T>().of(region))));
 }
 
-/// A copy of `rows` slices that workers share element by element.
+/// Cycles to copy `rows` slices that workers share element by element.
 template <class T>
 std::uint64_t rowCycles(unsigned region, unsigned rows) {
   const unsigned share = (region + kWorkers - 1) / kWorkers;
@@ -83,7 +83,7 @@ std::uint64_t rowCycles(unsigned region, unsigned rows) {
   return whole(ipujax::engine::expr::kLaunchCycles + 25 + kWorkers * worker);
 }
 
-/// Of one worker, region by region.
+/// Cycles of one worker, region by region.
 template <class T, class V>
 std::uint64_t regionCycles(const V& v) {
   const unsigned vector = sizeof(T) <= 2 ? 4 : 2, start = sizeof(T) == 2 ? 31 : 29;
@@ -104,7 +104,7 @@ using BaseOf = std::conditional_t<kUpdates, poplar::InOut<Elements>, poplar::Inp
 template <bool kUpdates, class Elements>
 using SubOf = std::conditional_t<kUpdates, poplar::Input<Elements>, poplar::Output<Elements>>;
 
-/// subT[i] and baseT[offsets[i]], of rows of regionSize elements.
+/// Copies between subT[i] and baseT[offsets[i]], rows of regionSize elements.
 template <bool kUpdates, class T>
 struct RowsAtOffsets : poplar::MultiVertex {
   poplar::Input<poplar::Vector<unsigned>> offsets;
@@ -146,7 +146,7 @@ struct UpdatedRows : poplar::MultiVertex {
   unsigned numBaseElements;
   unsigned maxElementsPerWorker = 0;
 
-  /// Reads what it changes: two rows for one of a copy.
+  /// Reads what it changes, so each row counts as two rows of a copy.
   std::uint64_t getCycleEstimate() const {
     return slices::offsetCycles<T>(offsets.size(), 2 * regionSize);
   }
@@ -180,7 +180,7 @@ class ScaledMultiUpdateOp : public UpdatedRows<T> {
   }
 };
 
-/// subT and baseT[offset, ...), round and round.
+/// Copies between subT and baseT[offset, ...), wrapping around.
 template <bool kUpdates, class T>
 struct RowsFrom1D : poplar::MultiVertex {
   poplar::Input<unsigned> offset;

@@ -1,5 +1,5 @@
-// The vertices of popops that sort and that programs name in Graph::addVertex, which loads them for
-// the first. Source of fields, results and cycles: PopLibs, lib/popops/codelets.
+// popops' sorting vertices. Graph::addVertex loads them when a program first names one. Source of
+// fields, results and cycles: PopLibs, lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ void heapSort(const Keys& keys, unsigned n, const Swap& swap) {
   }
 }
 
-/// Of n keys where every comparison exchanges; `of_step` cycles for each step of the heap.
+/// Cycles to sort n keys if every comparison exchanges; each step of the heap takes `of_step`.
 inline std::uint64_t heapSortCycles(unsigned n, unsigned of_step) {
   const double levels = n < 2 ? 0 : std::floor(std::log2(static_cast<double>(n)));
   return whole(of_step * (19 * n * levels + 6.0 * n + 2));
@@ -51,7 +51,7 @@ class HeapSortVertex : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return heapSortCycles(out.size(), 8); }
 };
 
-/// Values move with their keys; those of equal keys are in no order.
+/// Values move with their keys; the order of equal keys' values is undefined.
 template <class KeyType, class ValueType>
 class HeapSortVertexKV : public poplar::Vertex {
  public:
@@ -68,12 +68,12 @@ class HeapSortVertexKV : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return heapSortCycles(key.size(), 16); }
 };
 
-/// What a worker of a bitonic sort does, which begins at an element and goes on element by element.
-/// compare(i, j, order) exchanges the elements i and j where `order` is whether i is the greater.
-/// The list has: how many steps follow, less one; the first element; the direction, and in 31 bits
-/// how many elements of it are done; how many elements the first run has; and of each step the
-/// distance of the elements that it compares, and how many there are. A run is as long as the
-/// distance, which it then skips; the direction changes after every `changes` elements.
+/// The work of one worker of a bitonic sort, element by element. compare(i, j, order) exchanges
+/// elements i and j if `order` equals whether i is the greater. The list holds: the number of steps
+/// minus one; the first element; the direction and, in 31 bits, how many of its elements are done;
+/// the number of elements in the first run; and for each step the distance between compared
+/// elements, and their number. A run is as long as the distance and then skips as many elements;
+/// the direction changes after every `changes` elements.
 template <class List, class F>
 void compareAndSwap(const List& list, unsigned changes, const F& compare) {
   unsigned element = list[1];
@@ -99,8 +99,8 @@ void compareAndSwap(const List& list, unsigned changes, const F& compare) {
   }
 }
 
-/// Where every comparison exchanges, and each step of a list has its share of the keys in one run:
-/// what the lists say is not known before they are read.
+/// Cycles if every comparison exchanges and each step of a list has its share of the keys in one
+/// run. The lists' contents are not known before they are read.
 template <class V>
 std::uint64_t compareAndSwapCycles(const V& v) {
   const unsigned workers = v.worklists.size();

@@ -1,12 +1,12 @@
-// The transposes of popops that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and cycles: PopLibs, lib/popops/codelets and getTransposeCycleEstimate.
+// popops' transposes. Graph::addVertex loads them when a program first names one. Source of fields
+// and cycles: PopLibs, lib/popops/codelets and getTransposeCycleEstimate.
 #include <poplar/codelets/vertex_loops.h>
 
 namespace popops {
 
 using namespace ipujax_vertices;
 
-/// The matrix of `rows` * `columns` elements that begins at `begin`.
+/// Transposes the matrix of `rows` * `columns` elements that begins at `begin`.
 template <class From, class To>
 void transposed(const From& from, const To& to, unsigned begin, unsigned rows, unsigned columns) {
   for (unsigned x = 0; x < columns; ++x) {
@@ -14,14 +14,14 @@ void transposed(const From& from, const To& to, unsigned begin, unsigned rows, u
   }
 }
 
-/// A worker's, for matrices of blocks of four rows and four columns.
+/// Cycles of one worker, for matrices of blocks of four rows and four columns.
 inline double transposeCycles(unsigned matrices, unsigned rows, unsigned columns) {
   if (rows == 1 && columns == 1) return matrices < 2 ? 17 + 12 : 17 + 20 + (matrices - 2) * 4.0;
   if (columns == 1) return 27 + matrices * (15 + 20 + 4 * (rows - 2.0));
   return 29 + matrices * (18 + rows * (12 + 4 * (columns - 2.0)));
 }
 
-/// Rows and columns are by four, and have one of the two names that SDKs give them.
+/// Rows and columns are counted in fours; SDKs give their fields one of two names.
 template <class V>
 unsigned rowsOf(const V& v) {
   return v.numSrcRowsD4 + v.numSrcRowsD4Or8;
@@ -31,7 +31,7 @@ unsigned columnsOf(const V& v) {
   return v.numSrcColumnsD4 + v.numSrcColumnsD4Or8;
 }
 
-/// One of the vertex's matrices, which lie one after another.
+/// Transposes one of the vertex's matrices, which lie one after another.
 template <class V>
 void transposeOne(const V& v, unsigned matrix) {
   transposed(v.src, v.dst, matrix * 16 * rowsOf(v) * columnsOf(v), 4 * rowsOf(v), 4 * columnsOf(v));
@@ -79,7 +79,7 @@ class Transpose1DSingleWorker : public poplar::Vertex {
 template <class T>
 class Transpose : public Transpose1DSingleWorker<T> {};
 
-/// Of matrices of any size: vectors of elements where rows and columns are whole vectors.
+/// Cycles for matrices of any size; faster where rows and columns are whole vectors.
 template <class T>
 std::uint64_t transpose2DCycles(unsigned matrices, unsigned rows, unsigned columns) {
   if (sizeof(T) == 4) {

@@ -1,5 +1,5 @@
-// The vertices of popops that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields, results and cycles: PopLibs, lib/popops/codelets.
+// popops' vertices. Graph::addVertex loads them when a program first names one. Source of fields,
+// results and cycles: PopLibs, lib/popops/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 #include <poplar/QuarterFloat.hpp>
@@ -19,7 +19,7 @@ std::uint64_t fillRowCycles(const List& rows) {
   return cycles;
 }
 
-/// The value of a field in the type and, of quarters, the format of a vector.
+/// A field's value in a vector's type and, for quarters, its format.
 template <class T>
 struct Filling {
   using Field = T;
@@ -70,7 +70,7 @@ class Fill2d : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return fillRowCycles<T>(out); }
 };
 
-/// As the first SDKs had it.
+/// As in the first SDKs.
 template <class T>
 class Zero : public poplar::Vertex {
  public:
@@ -93,7 +93,7 @@ class Zero2d : public poplar::Vertex {
   std::uint64_t getCycleEstimate() const { return fillRowCycles<T>(out); }
 };
 
-/// offsets[i], offsets[i] + 1 ... in row i.
+/// Writes offsets[i], offsets[i] + 1 ... to row i.
 template <class T>
 class Iota : public poplar::Vertex {
  public:
@@ -108,7 +108,7 @@ class Iota : public poplar::Vertex {
   }
 };
 
-/// 1 where an element is a NaN or, with kOrInf, an infinity; else 0.
+/// Writes 1 if any element is a NaN or, with kOrInf, an infinity; else 0.
 template <class T, bool kOrInf>
 class HasNaNOrInf2D : public poplar::Vertex {
  public:
@@ -124,8 +124,8 @@ class HasNaNOrInf2D : public poplar::Vertex {
   static bool isFound(float x) { return kOrInf ? !(x - x == 0.0f) : x != x; }
 };
 
-/// The same, which leaves outSetIfFound as it is where there is none. Sizes are of 8 bytes for each
-/// worker, of workers that have one of these more, and of elements behind them.
+/// The same, but leaves outSetIfFound unchanged if there is none. The sizes are the 8-byte vectors
+/// of each worker, the workers with one more, and the elements after them.
 template <class T, bool kOrInf>
 class HasNaNOrInf1D : public poplar::MultiVertex {
  public:

@@ -28,7 +28,7 @@ Rate rateOf(Op op, ElementType operand, ElementType result) {
 
 double roundUpTo6(double x) { return std::ceil(x / 6) * 6; }
 
-/// One library vertex: a single operation on inputs, or on an input and one scalar.
+/// Cycles of one library vertex: a single operation on inputs, or on an input and one scalar.
 double singleVertex(const Instruction& i, ElementType operand, bool scalar, std::uint64_t n,
                     unsigned workers) {
   if (i.op == Op::kCast) return castCycles(operand, i.type, n, workers);
@@ -96,7 +96,7 @@ double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar,
 }
 
 namespace {
-/// One element seen everywhere.
+/// Whether `t` is one element broadcast everywhere.
 bool isOneElement(const poplar::Tensor& t) {
   const engine::View& view = *t.view();
   if (t.numElements() < 2 || !view.isStrided()) return false;

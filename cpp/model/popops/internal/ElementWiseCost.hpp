@@ -10,7 +10,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/Tensor.hpp"
 
-/// What elementwise work costs on tiles: poplibs' estimators, with launch constants measured on
+/// Costs of elementwise work on tiles: poplibs' estimators, with launch constants measured on
 /// hardware.
 namespace popops::elementwise {
 
@@ -26,15 +26,15 @@ double loopCycles(ipujax::engine::expr::Op op, ElementType operand, ElementType 
                   std::uint64_t n);
 
 /// Tile cycles of one vertex doing `program` on n elements, launch included. `scalar[i]`: input i
-/// is one element (a broadcast-scalar vertex where there is one).
+/// is one element (which uses a broadcast-scalar vertex if there is one).
 double vertexCycles(const ExprProgram& program, const std::vector<bool>& scalar, std::uint64_t n,
                     unsigned workers);
 double scaledAddCycles(ElementType type, std::uint64_t n, unsigned workers);
 double castCycles(ElementType from, ElementType to, std::uint64_t n, unsigned workers);
 double fillCycles(ElementType type, std::uint64_t n, unsigned workers);
 
-/// Cost of a map: operands come to the output's tiles, then one compute set. `cycles` replaces the
-/// vertex's cycles for n elements where the work has a vertex of its own.
+/// Cost of a map: operands move to the output's tiles, then one compute set runs. `cycles` gives
+/// the cycles for n elements if the work has a dedicated vertex.
 ipujax::engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& program,
                             const std::vector<poplar::Tensor>& inputs,
                             const std::vector<poplar::Tensor>& outputs,
@@ -45,7 +45,7 @@ ipujax::engine::Cost costOf(const poplar::Graph& graph, const ExprProgram& progr
 namespace popops {
 
 /// Tile cycles of `op` ("add", "scaled_add", "exp", ... : the engine's names) on n elements of one
-/// tile, as a cycle counter on the tile would show less its own time. For benches and tests.
+/// tile, as the tile's cycle counter would measure, minus its own time. For benches and tests.
 double elementwiseCycles(const std::string& op, const poplar::Type& type, std::uint64_t n,
                          unsigned workers);
 

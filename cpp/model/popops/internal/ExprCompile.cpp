@@ -13,7 +13,7 @@ using ipujax::engine::expr::ExprBuilder;
 using ipujax::engine::expr::Op;
 using popops::expr::Node;
 
-/// Walks the graph of nodes without recursion, each node once for each type it is wanted in.
+/// Walks the graph of nodes without recursion, visiting a node once for each type it is needed in.
 class Compiler {
  public:
   explicit Compiler(std::vector<ElementType> types) : builder_(std::move(types)) {}
@@ -59,7 +59,8 @@ class Compiler {
     }
   }
 
-  /// The type constants take beside the other operands: that of the first that is not free.
+  /// The type that constants take: that of the first other operand, else of the first typed
+  /// constant.
   std::optional<ElementType> sharedType(const Node& node, std::size_t count) {
     for (std::size_t k = 0; k < count; ++k) {
       const Node& arg = *node.args[k];

@@ -8,8 +8,8 @@
 namespace popops::internal {
 
 /// Compiles expressions over inputs of the given types (placeholder _1 is inputs[0]) into one
-/// program with one output each. A constant beside a value of another type takes that type; any
-/// other disagreement of types throws poplibs_error.
+/// program with one output each. A constant next to a value of another type takes that type; any
+/// other type mismatch throws poplibs_error.
 ipujax::engine::expr::ExprProgram compileExpr(const std::vector<popops::expr::Expr>& exprs,
                                               const std::vector<poplar::Type>& inputTypes);
 

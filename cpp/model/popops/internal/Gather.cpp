@@ -62,7 +62,7 @@ Dims batchingOf(std::size_t num_batch, std::int64_t index_vector_dim,
                 const Dims& indices_batching_dims, const Dims& operand_batching_dims) {
   Dims batching;
   for (std::int64_t b = 0; b < static_cast<std::int64_t>(num_batch); ++b) {
-    // A batch dimension of the canonical indices is one of the given indices, less the vector's.
+    // Batch dimensions of canonical indices are those of the given indices without the vector's.
     const auto it = std::ranges::find(indices_batching_dims, b + (b >= index_vector_dim ? 1 : 0));
     const auto i = static_cast<std::size_t>(it - indices_batching_dims.begin());
     batching.push_back(it == indices_batching_dims.end() ? -1 : operand_batching_dims[i]);

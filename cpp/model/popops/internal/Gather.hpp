@@ -25,7 +25,7 @@ struct GatherDims {
 /// Where the result of a gather lies.
 enum class GatherLayout {
   kLinear,   ///< evenly over all tiles
-  kBySlice,  ///< as in PopLibs: a tile has some elements of a slice, and these of all slices
+  kBySlice,  ///< as in PopLibs: a tile has the same elements of every slice
 };
 
 /// Slices of `operand` at run-time start indices, laid out as XLA's gather says; start indices are
@@ -47,8 +47,8 @@ struct WindowSpec {
 std::vector<std::int64_t> otherDims(std::size_t rank, const std::vector<std::int64_t>& dims,
                                     const std::vector<std::int64_t>& more = {});
 
-/// For each batch dimension of the canonical indices, the operand's dimension it goes along with,
-/// or -1. The batching dimensions are those of the indices as given, and the operand's beside them.
+/// For each batch dimension of the canonical indices, the operand's dimension that it matches, or
+/// -1. The batching dimensions are those of the given indices and the matching ones of the operand.
 std::vector<std::int64_t> batchingOf(std::size_t num_batch, std::int64_t index_vector_dim,
                                      const std::vector<std::int64_t>& indices_batching_dims,
                                      const std::vector<std::int64_t>& operand_batching_dims);
@@ -60,7 +60,7 @@ void gatherWindows(poplar::Graph& graph, const std::string& name, const poplar::
                    const ipujax::engine::Cost& cost, poplar::program::Sequence& prog,
                    const poplar::DebugContext& debugContext);
 
-/// The start indices as [batch..., K]: the index vector moved last, or added where it is implied.
+/// The start indices as [batch..., K]: the index vector moved last, or added if it is implied.
 poplar::Tensor canonicalIndices(const poplar::Tensor& indices, std::int64_t index_vector_dim);
 
 }  // namespace popops::internal

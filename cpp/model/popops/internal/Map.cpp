@@ -50,7 +50,7 @@ Plan makePlan(const std::vector<popops::expr::Expr>& exprs, const std::vector<Te
   return plan;
 }
 
-/// A result lies like the first operand that has all its elements; else evenly over the tiles.
+/// Maps a result like the first operand that has all its elements; else evenly over the tiles.
 Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Tensor>& ts,
                   const std::vector<std::size_t>& shape, const poplar::DebugContext& debug) {
   for (const auto& t : ts)
@@ -58,7 +58,7 @@ Tensor makeOutput(poplar::Graph& graph, poplar::Type type, const std::vector<Ten
   return graph.addVariable(type, shape, poplar::VariableMappingMethod::LINEAR, debug);
 }
 
-/// The two words of the key that random bits are to follow from, each for all elements.
+/// The two words of the key of random bits, each broadcast to all elements.
 std::vector<Tensor> roundingKey(poplar::Graph& graph, const std::vector<std::size_t>& shape,
                                 poplar::program::Sequence& prog,
                                 const poplar::DebugContext& debug) {
@@ -79,7 +79,7 @@ void emitMap(poplar::Graph& graph, const Plan& plan, const std::vector<Tensor>& 
              const std::function<double(std::uint64_t)>& cycles = {}) {
   StepSpec spec;
   spec.kernel = "popx.map";
-  // Tiles round to half as they are told at no cost: the account is of the program as written.
+  // Tiles round to half in any mode at no cost, so the cost is that of the program as written.
   auto& impl = graph.impl();
   std::int64_t first =
       1;  // a drawn key is the step's alone: equal steps with equal seeds round alike
@@ -144,7 +144,7 @@ void mapWithOutputs(poplar::Graph& graph, const std::vector<popops::expr::Expr>&
                     poplar::program::Sequence& prog, const poplar::DebugContext& debugContext,
                     const std::function<double(std::uint64_t)>& cycles, bool generated) {
   std::vector<Tensor> all = ts;
-  all.insert(all.end(), outputs.begin(), outputs.end());  // constants alone take their shape
+  all.insert(all.end(), outputs.begin(), outputs.end());  // a constant takes their shape
   needOwn(graph, all, "popops::map");
   const Plan plan = makePlan(exprs, all);
   const auto types = plan.program.outputTypes();

@@ -84,7 +84,7 @@ std::string constantText(const Instruction& i) {
   if (i.type == ElementType::kHalf)
     return "half(" + realConstant(ipujax::engine::halfToFloat(static_cast<std::uint16_t>(bits))) +
            ")";
-  // Bits of fewer than 64 stand without a sign: as such they convert to the signed value.
+  // Bits are written unsigned; the cast converts them to the signed value.
   return std::string("static_cast<") + cppNameOf(i.type).name + ">(" +
          std::to_string(static_cast<std::uint64_t>(i.immediate)) + "ull)";
 }
@@ -142,7 +142,7 @@ class Writer {
     return std::string("static_cast<") + cppNameOf(i.type).name + ">(" + value + ")";
   }
 
-  /// A call of the operation's function, which is written where it is the first.
+  /// A call of the operation's function; the first call also defines the function.
   std::string callOf(const Instruction& i) {
     const auto operands = static_cast<std::size_t>(ipujax::engine::expr::numOperands(i.op));
     const auto type = operands ? program_.typeOf(i.args[0]) : i.type;
@@ -216,7 +216,7 @@ std::string codeletOf(const popops::expr::Expr& expr, const std::vector<poplar::
             cppNameOf(program.typeOf(result)).name + ">> out;\n";
   const std::string functions = writer.functions();
   const std::string id = hexOf(std::hash<std::string>{}(functions + fields + loads + statements));
-  // Sources that are compiled together may hold functions of one name that differ.
+  // Sources that are compiled together may have different functions of the same name.
   return kHead + ("namespace popops {\nnamespace map {\nnamespace functions_" + id + " {\n") +
          codeletFunctions(functions + statements) + functions + "}\n\nclass Map_" + id +
          " : public poplar::Vertex {\n public:\n" + fields +

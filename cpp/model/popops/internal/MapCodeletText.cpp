@@ -55,7 +55,7 @@ struct Function {
   std::string_view name, definition;
 };
 
-/// What the texts of operations call.
+/// The functions that the texts of operations call.
 constexpr std::array kFunctions{
 #define FUNCTION(name, ...) Function{#name, #__VA_ARGS__ "\n"},
 #include "popops/codelets/elementwise_functions.h"
@@ -77,7 +77,7 @@ bool calls(std::string_view code, std::string_view name) {
 
 std::string codeletText(Op op, ElementType type) {
   if (op == Op::kSelect) return "c ? a : b";
-  // Of popx alone, with polynomials of their own that no library of C++ has.
+  // Only popx has these, with its own polynomials, which no C++ library has.
   if (op == Op::kErfInv || op == Op::kGeluGradient || op == Op::kGeluErfGradient) return "";
   if (type == ElementType::kDouble) return "";
   if (type == ElementType::kBool) return boolText(op);

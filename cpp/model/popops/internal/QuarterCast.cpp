@@ -11,8 +11,8 @@ using ipujax::engine::Access;
 using ipujax::engine::HalfBehaviour;
 using poplar::Tensor;
 
-/// As casts between halves and bytes: our estimate, since PopLibs' estimators have the vertices of
-/// IPUs that convert four quarters in a cycle, which the modelled machine has not.
+/// Costs as casts between halves and bytes. This is our estimate: PopLibs' estimators are for IPUs
+/// that convert four quarters in a cycle, which the modelled machine does not.
 ipujax::engine::Cost costOf(const poplar::Graph& graph, const Tensor& src, const Tensor& dst) {
   ipujax::engine::Cost cost;
   const auto& target = graph.getTarget();

@@ -45,7 +45,7 @@ VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type) {
   return rate;
 }
 
-// Long: the plans that are compared are made of the same numbers.
+// Long because the compared plans share these numbers.
 Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
                 const std::vector<std::size_t>& dims, const poplar::Tensor& out,
                 std::size_t partial_bytes, const VertexRate& rate, bool is_local) {
@@ -89,7 +89,7 @@ Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
   addComputeSet(local_stage, target, vertexCycles(rate, local, partials), at.tiles_used);
   local_stage.temporary_bytes = bytesOf(partials, partial_bytes);
   const double sources = tiles > 1 ? std::max(1.0, std::min(tiles * partials / outputs, tiles)) : 1;
-  // From `from` partials of each output to `to`, on as many tiles as there are.
+  // Reduces `from` partials of each output to `to`, on as many tiles as possible.
   const auto stage = [&](Cost& cost, double from, double to) {
     const double results = outputs * to;
     const double used = std::min<double>(results, target.getNumTiles());
@@ -104,7 +104,7 @@ Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
   };
   Cost staged = local_stage;
   if (tiles > 1) stage(staged, sources, 1);
-  // poplibs ReductionPlan.cpp: an intermediate stage that splits into about the root of them.
+  // poplibs ReductionPlan.cpp: an intermediate stage with about the square root of the sources.
   if (sources >= 4) {
     Cost longer = local_stage;
     const double middle = std::ceil(std::sqrt(sources));

@@ -7,7 +7,7 @@
 
 namespace popops::internal {
 
-/// What combining one element takes in a vertex.
+/// Cycles that a vertex takes to combine elements.
 struct VertexRate {
   explicit VertexRate(const poplar::Target& target) : workers(target.getNumWorkerContexts()) {}
 
@@ -19,8 +19,8 @@ struct VertexRate {
 /// Poplibs' reduction vertices: one 64-bit vector a cycle, scalar for integers.
 VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type);
 
-/// Plans a reduction of `in` over `dims` to `out`: all at the outputs' tiles, or first where the
-/// elements lie and then the partials at the outputs' tiles, whichever takes fewer cycles. `local`:
+/// Plans a reduction of `in` over `dims` to `out`: all on the outputs' tiles, or first where the
+/// elements lie and then the partials on the outputs' tiles, whichever takes fewer cycles. `local`:
 /// each output is on the tile that has all of its elements, and nothing is exchanged.
 ipujax::engine::Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
                                 const std::vector<std::size_t>& dims, const poplar::Tensor& out,

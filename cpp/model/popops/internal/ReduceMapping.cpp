@@ -11,7 +11,7 @@ namespace {
 
 using Mapping = poplar::Graph::TileToTensorMapping;
 
-/// Results as rows, and what each is made of as columns.
+/// `in` as a matrix with one row for each result.
 poplar::Tensor asRows(const poplar::Tensor& in, const std::vector<std::size_t>& dims,
                       std::size_t rows) {
   std::vector<unsigned> order;
@@ -38,7 +38,7 @@ std::optional<Mapping> tileLocalMapping(const poplar::Graph& graph, const poplar
   const std::size_t results = in.numElements() / factor;
   if (ipujax::engine::placementOf(graph, in).tiles_used > results) return {};
   const poplar::Tensor rows = asRows(in, dims, results);
-  for (const std::size_t row : {std::size_t{0}, results - 1})  // most are seen here not to be
+  for (const std::size_t row : {std::size_t{0}, results - 1})  // rejects most early
     if (!isOnOneTile(graph, rows[row])) return {};
   bool complete = false;
   Mapping mapping = graph.getTileMapping(rows.flatten(), &complete);

@@ -8,13 +8,13 @@
 
 namespace popops::internal {
 
-/// What a step "popops.reduce" does beside combining the elements of `dims`.
+/// Options of a step "popops.reduce", which combines the elements of `dims`.
 struct ReduceStep {
   ipujax::engine::reduction::Reducer reducer;
-  bool update = false;                    ///< adds to what the output holds
+  bool update = false;                    ///< adds to the output's value
   const poplar::Tensor* scale = nullptr;  ///< FLOAT scalar; the sum is multiplied by it
   const poplar::Tensor* init = nullptr;   ///< scalar of the input's type, applied once, first
-  double cycles_per_vector = 0;           ///< where it is not that of the type
+  double cycles_per_vector = 0;           ///< 0: that of the type
   bool is_local = false;                  ///< every output is on the tile of all of its elements
 };
 

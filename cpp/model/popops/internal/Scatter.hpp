@@ -24,7 +24,7 @@ struct ScatterDims {
   bool indices_are_sorted = false;
 };
 
-/// What happens to an element: a name ("replace", "add", "mul", "min", "max", "and", "or"), or a
+/// How an element is updated: a name ("replace", "add", "mul", "min", "max", "and", "or"), or a
 /// program over (operand 0, ..., operand n-1, update 0, ..., update n-1) with one output for each
 /// operand.
 struct ScatterBody {

@@ -21,7 +21,7 @@ std::size_t productOf(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::size_t{1}, std::multiplies<>());
 }
 
-/// The tiles of a variable's elements, run after run.
+/// Builds the tile mapping of a variable's elements, run by run.
 class Runs {
  public:
   explicit Runs(std::size_t tiles) : mapping_(tiles) {}
@@ -42,8 +42,8 @@ class Runs {
   std::size_t at_ = 0;
 };
 
-/// `stored` has the groups, one dimension for what is sliced, and the other elements, which are
-/// those of `shape` without `dim`, in one of two orders; gives [groups, sliced, shape without dim].
+/// `stored` is [groups, sliced, elements of `others`] or, with `by_column`, with the last two
+/// swapped. Returns [groups, sliced, others...].
 Tensor inOrder(const Tensor& stored, bool by_column, const Dims& others) {
   const Tensor t = by_column ? stored.dimShuffle({0, 2, 1}) : stored;
   return t.reshapePartial(2, 3, others);
@@ -96,7 +96,7 @@ Tensor createSpread(poplar::Graph& graph, const poplar::Type& type, const Dims& 
   Runs runs(target.getNumTiles());
   for (std::size_t tile = 0, at = 0; at < spread; ++tile, at += each)
     runs.add(tile, std::min(each, spread - at) * along);
-  // A tile's elements are one run, and those of them that lie in one slice are one as well.
+  // A tile's elements are one run, and so are those of them that lie in one slice.
   const Tensor stored = graph.addVariable(type, {elements}, debugContext);
   graph.setTileMapping(stored, runs.mapping());
   const std::size_t tiles = spread / each;
@@ -122,7 +122,7 @@ Tensor createPlannedTable(poplar::Graph& graph, const poplar::Type& type, std::s
   const Tensor stored = graph.addVariable(
       type, by_column ? Dims{groups, columns, rows} : Dims{groups, rows, columns}, debugContext);
   // A part's elements, row by row, are spread over the tiles of its lookups, in pieces that tiles
-  // which share an exchange bus receive together.
+  // on a shared exchange bus receive together.
   const std::size_t bus_elements = std::max<std::size_t>(
       1, target.getExchangeBytesPerCycle() * target.getTilesPerSharedExchangeBus() /
              target.getTypeSize(type));
@@ -140,7 +140,7 @@ Tensor createPlannedTable(poplar::Graph& graph, const poplar::Type& type, std::s
       for (std::size_t row = 0; row * row_part < rows; ++row) {
         const std::size_t height = std::min(row_part, rows - row * row_part);
         const std::size_t share = ceilDiv(ceilDiv(height * width, grain), p.lookups) * grain;
-        // Element (i, first) of the part is number i * width + first of it.
+        // Element (i, first) of the part has index i * width + first.
         std::size_t done = 0;
         for (std::size_t lookup = 0; done < height; ++lookup) {
           const std::size_t end = (lookup + 1) * share;

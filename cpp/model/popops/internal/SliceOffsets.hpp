@@ -9,18 +9,19 @@
 
 namespace popops::internal {
 
-/// What options say of offsets at which slices of `sizes` in `dims` of a table begin: [..., dims].
+/// Applies the options to offsets [..., dims] of slices of `sizes` in `dims` of a table.
 class SliceOffsets {
  public:
   SliceOffsets(const poplar::Tensor& t, const std::vector<std::size_t>& dims,
                const std::vector<std::size_t>& sizes, const poplar::OptionFlags& options);
 
-  /// The offsets to use. Those whose slices do not lie inside are 0, or end the run.
+  /// The offsets to use. The options may replace those whose slices do not lie inside by 0, or end
+  /// the run.
   poplar::Tensor prepared(poplar::Graph& graph, const poplar::Tensor& offsets,
                           poplar::program::Sequence& prog,
                           const poplar::DebugContext& debugContext) const;
   bool havePadding() const { return options_.has_padding_index; }
-  /// Zeros in the slices `out` [..., slice's shape] whose offsets are the padding index.
+  /// Zeroes the slices in `out` [..., slice's shape] whose offsets are the padding index.
   void clearPadding(poplar::Graph& graph, const poplar::Tensor& out, const poplar::Tensor& offsets,
                     poplar::program::Sequence& prog,
                     const poplar::DebugContext& debugContext) const;
@@ -31,7 +32,7 @@ class SliceOffsets {
   SliceOptions options_;
 };
 
-/// The slices at the offsets [n, dims] into `out` [n, slice's shape]; quarters with the table's
+/// Copies the slices at the offsets [n, dims] to `out` [n, slice's shape]; quarters get the table's
 /// metadata.
 void multiSliceInto(poplar::Graph& graph, const poplar::Tensor& out, const poplar::Tensor& t,
                     const poplar::Tensor& offsets, const std::vector<std::size_t>& dims,

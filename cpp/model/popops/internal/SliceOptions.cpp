@@ -36,7 +36,7 @@ OptionHandler constraintsHandler(SliceOptions& made) {
   };
 }
 
-/// `internal.alwaysIncludeBaseRearrangementCost` and others for PopLibs' own tests.
+/// Ignores `internal.alwaysIncludeBaseRearrangementCost` and others for PopLibs' own tests.
 OptionHandler ignored() {
   return [](poplar::StringRef) {};
 }

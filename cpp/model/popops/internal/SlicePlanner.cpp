@@ -23,7 +23,7 @@ struct Estimate {
   double temporary_bytes = 0;
 };
 
-/// What one partition costs; a tile's share of everything.
+/// Estimates the cost of a partition from a tile's share of the work.
 class Estimator {
  public:
   Estimator(const poplar::Target& target, const SliceTable& table, const SliceOptions& options,
@@ -44,7 +44,7 @@ class Estimator {
     share.rows = ceilDiv(table_.entries, p.rows);
     share.elements = ceilDiv(ceilDiv(table_.elements, p.grain), p.columns) * p.grain;
     const std::size_t table_bytes = share.rows * share.elements * bytes_ * share.groups;
-    // A table that is not spread evenly is taken to be moved to where it is worked on.
+    // A table that is not spread evenly is assumed to be moved to the tiles that use it.
     share.moved_bytes = table_bytes - std::min(table_bytes, perfect_bytes_);
     Estimate slice, update;
     if (options_.used_for_slice) slice = ofSlice(p, share, table_bytes);
@@ -66,7 +66,7 @@ class Estimator {
     return workers * sliceVertexCycles(work, share.elements, lookups, found, vector_, bytes_) *
            static_cast<double>(share.groups);
   }
-  /// The part of the indices that name one of `rows`.
+  /// The fraction of the indices that select one of `rows`.
   double partOf(double rows) const {
     return options_.all_indices_equal ? 1 : rows / static_cast<double>(table_.entries);
   }
@@ -110,7 +110,7 @@ class Estimator {
     made.temporary_bytes = static_cast<double>(share.moved_bytes + sent_bytes +
                                                share.lookups * kIndexBytes * share.groups);
     if (p.lookups == 1) return made;
-    // Zeroed partial sums of each part of the lookups, which are reduced and added to the table.
+    // Each part of the lookups zeroes partial sums, which are reduced and added to the table.
     const std::size_t partials = share.rows * share.elements * share.groups;
     const auto per_cycle = static_cast<double>(target_.getVectorWidth(poplar::FLOAT));
     const auto own = static_cast<double>(ceilDiv(partials, p.lookups));
@@ -126,8 +126,8 @@ class Estimator {
   const std::size_t bytes_, vector_, perfect_bytes_;
 };
 
-/// The numbers of parts of `size`, up to `most`, that give parts of different sizes; or the one
-/// that the options ask for.
+/// The numbers of parts of `size`, up to `most`, that give parts of different sizes; or only the
+/// one that the options ask for.
 std::vector<std::size_t> splits(const SliceOptions& options, const char* name, std::size_t size,
                                 std::size_t most) {
   most = std::max<std::size_t>(1, std::min(size, most));

@@ -7,7 +7,7 @@
 
 namespace popops::internal {
 
-/// Into how many parts a plan splits what it looks up in a table. In brackets: PopLibs' names.
+/// The numbers of parts into which a plan splits lookups in a table, with PopLibs' names.
 struct SlicePartition {
   std::size_t groups = 1;   ///< groupSplit
   std::size_t lookups = 1;  ///< lookupSplit
@@ -24,7 +24,7 @@ struct SlicePartition {
   friend auto operator<=>(const SlicePartition&, const SlicePartition&) = default;
 };
 
-/// A table of `entries` rows of `elements`, `groups` times, and how many rows are looked up.
+/// `groups` tables of `entries` rows of `elements`, and the number of rows looked up.
 struct SliceTable {
   poplar::Type type;
   std::size_t groups = 1;
@@ -34,15 +34,15 @@ struct SliceTable {
   friend bool operator==(const SliceTable& a, const SliceTable& b) = default;
 };
 
-/// What a SlicePlan says.
+/// The contents of a SlicePlan.
 struct SlicePlanData {
   SliceTable table;
   SlicePartition partition;
 };
 
 /// The partition of fewest estimated cycles whose temporaries fit into the tile memory that the
-/// options leave, or of fewest cycles if none does; of several, the one that is found first. Throws
-/// poplibs_error for options that leave none.
+/// options allow, or of fewest cycles if none fits; of equal ones, the first found. Throws
+/// poplibs_error if the options allow no partition.
 /// Source: PopLibs, lib/popops/DynamicSlice.cpp (constructModel, choosePlan).
 SlicePartition choosePartition(const poplar::Target& target, const SliceTable& table,
                                const SliceOptions& options);

@@ -53,7 +53,7 @@ Planned choose(const poplar::Graph& graph, const poplar::Tensor& table, const Sl
   const std::uint64_t vector = std::max<std::uint64_t>(1, 8 / bytes);
   const auto placed = ipujax::engine::placementOf(graph, table);
   const std::uint64_t per_tile = std::max<std::uint64_t>(1, placed.max_elements_per_tile);
-  // As it lies: whole rows on a tile, or a row over several tiles.
+  // The table's own mapping: whole rows on a tile, or a row over several tiles.
   const Split found = per_tile >= p.elements
                           ? Split{1, std::max<std::uint64_t>(1, placed.tiles_used), 1}
                           : Split{ceilDiv(p.elements, per_tile), p.rows, 1};

@@ -7,7 +7,7 @@
 
 namespace popops::internal {
 
-/// What a lookup into, or an update of, slices of a table does to each slice.
+/// What a lookup or an update does to each slice of a table.
 enum class SliceWork { kRead, kWrite, kAccumulate };
 
 /// The size of a problem: a table of `rows` slices of `elements`, `lookups` indices of
@@ -18,7 +18,7 @@ struct SliceProblem {
   std::uint64_t lookups = 1;
   std::uint64_t coordinates = 1;
   SliceWork work = SliceWork::kRead;
-  double extra_cycles_per_vector = 0;  ///< of an update that is an expression
+  double extra_cycles_per_vector = 0;  ///< if the update is an expression
 };
 
 /// Cycles of the worker that looks at `lookups` indices, of which `in_range` are among its rows.

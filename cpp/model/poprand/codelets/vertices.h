@@ -1,5 +1,5 @@
-// The generators of poprand that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields: PopLibs, lib/poprand/codelets. Numbers are those of the workers' generators.
+// The generators of poprand for Graph::addVertex, which loads them on first use. Source of fields:
+// PopLibs, lib/poprand/codelets. Numbers come from the workers' generators.
 #include <ipu_builtins.h>
 #include <poplar/codelets/vertex_loops.h>
 
@@ -7,7 +7,7 @@ namespace poprand {
 
 using namespace ipujax_vertices;
 
-/// scale * [0, 1) + offset; of integers scale many from offset on, or all where scale is 0.
+/// scale * [0, 1) + offset; integers: one of `scale` values from offset on, any if scale is 0.
 template <class T>
 class Uniform : public poplar::MultiVertex {
  public:

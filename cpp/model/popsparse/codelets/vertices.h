@@ -1,13 +1,13 @@
-// The vertices of popsparse that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and results: PopLibs, lib/popsparse/codelets.
+// The vertices of popsparse for Graph::addVertex, which loads them on first use. Source of fields
+// and results: PopLibs, lib/popsparse/codelets.
 #include <poplar/codelets/vertex_loops.h>
 
 namespace popsparse {
 
 using namespace ipujax_vertices;
 
-/// The elements of rIn at `indices`, which are in bytes. Each worker has numIndices, rounded down
-/// to 64 bits, and another 64 where its bit of workerOffsets is set; the rest follows.
+/// Gathers the elements of rIn at `indices`, which are in bytes. Each worker has numIndices,
+/// rounded down to 64 bits, and another 64 if its bit of workerOffsets is set; the rest follows.
 template <class T>
 class SparseGatherElementWise : public poplar::MultiVertex {
  public:

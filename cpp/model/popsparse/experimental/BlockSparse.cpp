@@ -19,14 +19,14 @@ using poplar::program::Sequence;
 
 struct Row {
   Tensor values;                     ///< [rows of a block, columns of all its blocks]
-  std::vector<std::size_t> columns;  ///< of each column in its matrix
-  std::size_t first = 0;             ///< row of its matrix
+  std::vector<std::size_t> columns;  ///< matrix column of each column
+  std::size_t first = 0;             ///< first row in its matrix
 };
 
 struct Layout {
   std::size_t rows, columns;                     ///< of a block
   std::size_t group_height;                      ///< rows of blocks of one matrix
-  std::vector<std::vector<std::size_t>> blocks;  ///< columns of blocks that stand, for each row
+  std::vector<std::vector<std::size_t>> blocks;  ///< columns of the blocks present in each row
 
   Layout(const Tensor& t, const std::array<int, 2>& dim, const std::array<int, 2>& block,
          const std::vector<unsigned char>& sparsity, unsigned num_groups = 1)
@@ -69,7 +69,7 @@ struct Layout {
     }
     return made;
   }
-  /// What rowsOf takes apart.
+  /// The inverse of rowsOf.
   Tensor joined(const std::vector<Tensor>& rows_of_blocks) const {
     std::vector<Tensor> flat;
     for (const auto& t : rows_of_blocks)
@@ -84,7 +84,7 @@ bool isMasked(SubBlockMask mask, std::size_t row, std::size_t column) {
          (mask == SubBlockMask::ZeroLowerTriangle && column < row);
 }
 
-/// 1 where an element takes part; invalid where all do.
+/// 1 for elements that take part, 0 for others; an invalid tensor if all take part.
 Tensor keptIn(Graph& graph, const Row& row, SubBlockMask mask, const DebugContext& di) {
   std::vector<float> kept;
   bool all = true;
@@ -129,7 +129,7 @@ Tensor softmaxOf(Graph& graph, const Row& row, SubBlockMask mask, Sequence& prog
   auto e = popops::exp(graph, shifted, prog, di);
   if (!kept.valid())
     return popops::div(graph, e, sumOf(graph, e, popops::Operation::ADD, prog, di), prog, di);
-  // A row that is masked whole is 0: its sum is replaced by 1.
+  // A fully masked row is 0: its sum is replaced by 1.
   e = popops::select(graph, e, constant(0), takesPart, prog, di);
   const auto sum = sumOf(graph, e, popops::Operation::ADD, prog, di);
   const auto safe = popops::select(graph, sum, constant(1),

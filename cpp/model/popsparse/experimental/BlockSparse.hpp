@@ -11,12 +11,12 @@
 namespace popsparse {
 namespace experimental {
 
-/// Elements above or below the diagonal of the whole matrix that are 0 inside its blocks.
+/// Sets elements inside blocks to 0 if they are above or below the diagonal of the whole matrix.
 enum class SubBlockMask { None, ZeroUpperTriangle, ZeroLowerTriangle };
 
-/// Softmax over each row of a block-sparse matrix: only elements in blocks, and not masked, take
-/// part. `sparseTensor` is [blocks, elements of a block] or flat, in the order of `sparsity`: 1 for
-/// each block that stands, row-major. Returns the same shape; masked elements are 0.
+/// Softmax over each row of a block-sparse matrix: only unmasked elements in blocks take part.
+/// `sparseTensor` is [blocks, elements of a block] or flat, in the order of `sparsity`, which has 1
+/// for each block present, row-major. Returns the same shape; masked elements are 0.
 poplar::Tensor bsSoftmax(poplar::Graph& graph, poplar::Tensor sparseTensor,
                          const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
                          const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
@@ -25,8 +25,8 @@ void bsSoftmaxInPlace(poplar::Graph& graph, poplar::Tensor sparseTensor,
                       const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
                       const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,
                       poplar::program::Sequence& prog, const std::string& debugStr = "");
-/// The same for `numGroups` matrices of size `dim`, one below the other: `sparsity` and the blocks
-/// are those of the first group, then those of the next. Each has a diagonal of its own.
+/// The same for `numGroups` matrices of size `dim`, stacked vertically: `sparsity` and the blocks
+/// list the first group, then the next. Each matrix has its own diagonal.
 poplar::Tensor bsSoftmax(poplar::Graph& graph, poplar::Tensor sparseTensor,
                          const std::array<int, 2>& dim, const std::array<int, 2>& blockSize,
                          const std::vector<unsigned char>& sparsity, SubBlockMask subBlockMaskType,

@@ -43,7 +43,7 @@ popsparse::internal::Pattern patternOf(const unsigned char* mask, std::size_t ro
   return pattern;
 }
 
-/// `row` and `column`: which of M, K and N the pattern's rows and columns are.
+/// `row` and `column`: positions of the pattern's rows and columns in {M, K, N}.
 std::unique_ptr<BSMatMulImpl> implOf(const std::array<int, 3>& dim,
                                      const std::array<int, 3>& blockSize, int row, int column,
                                      const std::vector<unsigned char>& mask, poplar::Type in,

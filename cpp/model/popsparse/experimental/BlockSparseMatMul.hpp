@@ -12,14 +12,14 @@ namespace experimental {
 
 class BSMatMulImpl;
 
-/// A product of which the right side, or the result, has a pattern of blocks known when the graph
-/// is made. `dim` and `blockSize` are those of M, K and N in [M, K] x [K, N]. Masks have 1 for each
-/// block that stands, row-major, one after another for each group. Throw poplibs_error where blocks
-/// do not divide the matrices or the mask has another size.
+/// A product whose right side or result has a block pattern known when the graph is built. `dim`
+/// and `blockSize` are those of M, K and N in [M, K] x [K, N]. Masks have 1 for each block present,
+/// row-major, one group after another. Throw poplibs_error if blocks do not divide the matrices or
+/// the mask has another size.
 class BSMatMulParams {
  public:
-  /// dense x sparse. With `rhsNeedTranspose` the mask, and the elements of blocks, are those of
-  /// [N, K].
+  /// dense x sparse. With `rhsNeedTranspose`, the mask and the elements of blocks are those of [N,
+  /// K].
   BSMatMulParams(const std::array<int, 3>& dim, const std::array<int, 3>& blockSize,
                  const std::vector<unsigned char>& rhsSparsity, bool rhsNeedTranspose,
                  poplar::Type inDataType, poplar::Type outDataType, poplar::Type partialDataType,
@@ -35,14 +35,14 @@ class BSMatMulParams {
   std::unique_ptr<BSMatMulImpl> impl;
 };
 
-/// [groups x M, K].
+/// The left operand: [groups x M, K].
 poplar::Tensor createBSMatMulInputLHS(poplar::Graph& graph, const BSMatMulParams& bsMatMul,
                                       const std::string& name);
-/// Sparse: [blocks of all groups, elements of a block]; dense: [groups x K, N].
+/// The right operand: sparse [blocks of all groups, elements of a block], or dense [groups x K, N].
 poplar::Tensor createBSMatMulInputRHS(poplar::Graph& graph, const BSMatMulParams& bsMatMul,
                                       const std::string& name);
-/// Dense: [groups x M, N]; sparse: [blocks of all groups, elements of a block]. Options
-/// (memoryCycleRatio, partitionMethod ...) change nothing: products are added up in FLOAT.
+/// Returns [groups x M, N] if dense, [blocks of all groups, elements of a block] if sparse. Options
+/// (memoryCycleRatio, partitionMethod ...) have no effect: products are accumulated in FLOAT.
 poplar::Tensor bsMatMul(poplar::Graph& graph, const BSMatMulParams& bsMatMul,
                         poplar::program::Sequence& prog, const poplar::Tensor& lhsMatrix,
                         const poplar::Tensor& rhsMatrix, const poplar::OptionFlags& options = {},

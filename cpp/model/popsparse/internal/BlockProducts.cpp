@@ -16,7 +16,7 @@ using poplar::Graph;
 using poplar::Tensor;
 using poplar::program::Sequence;
 
-/// Rows of `table` [n, width] in FLOAT: [indices, width]. Indices outside give any row.
+/// Picks rows of `table` [n, width] in FLOAT: [indices, width]. Out-of-range indices give any row.
 Tensor pick(Graph& graph, const Tensor& table, const Tensor& indices, Sequence& prog,
             const DebugContext& di) {
   const auto rows = popops::multiSlice(graph, table, indices.expand({1}), {0}, {1}, prog,
@@ -24,7 +24,7 @@ Tensor pick(Graph& graph, const Tensor& table, const Tensor& indices, Sequence& 
   return asType(graph, rows.reshape({indices.dim(0), table.dim(1)}), FLOAT, prog, di);
 }
 
-/// table[indices[i]] += rows[i]; indices outside are skipped.
+/// table[indices[i]] += rows[i]; out-of-range indices are skipped.
 void addRows(Graph& graph, const Tensor& table, const Tensor& rows, const Tensor& indices,
              Sequence& prog, const DebugContext& di) {
   const auto one = graph.addConstant(FLOAT, {}, 1.0F, di);
@@ -33,7 +33,7 @@ void addRows(Graph& graph, const Tensor& table, const Tensor& rows, const Tensor
                          popops::SlicePlan(), {}, di);
 }
 
-/// `t` [blocks, elements], with zeros where there is room only.
+/// `t` [blocks, elements], with zeros for unused blocks.
 Tensor masked(Graph& graph, const Blocks& blocks, const Tensor& t, Sequence& prog,
               const DebugContext& di) {
   const auto none = graph.addConstant(poplar::UNSIGNED_INT, {},
@@ -47,7 +47,7 @@ Tensor masked(Graph& graph, const Blocks& blocks, const Tensor& t, Sequence& pro
                         stands.expand({1}).broadcast(t.dim(1), 1), prog, di);
 }
 
-/// The place of each block in a table of all blocks, row-major. Room comes out past the end.
+/// The position of each block in a row-major table of all blocks; past the end for unused blocks.
 Tensor places(Graph& graph, const Blocks& blocks, Sequence& prog, const DebugContext& di) {
   const auto width = graph.addConstant(poplar::UNSIGNED_INT, {},
                                        static_cast<unsigned>(blocks.size.blockColumns()), di);

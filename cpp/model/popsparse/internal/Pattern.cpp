@@ -14,7 +14,7 @@ namespace {
 
 using poputil::poplibs_error;
 
-/// All options; the first two act.
+/// All options; only the first two have an effect.
 constexpr std::array kNames = {
     "metaInfoBucketOversizeProportion",
     "partialsType",
@@ -40,7 +40,7 @@ double shareOf(const char* where, const std::string& name, const std::string& va
                                ". Pass a share such as 0.3.");
 }
 
-/// The share of blocks beyond the expected number.
+/// Checks the options; returns the room for additional blocks as a share of the expected number.
 double checkOptions(const char* where, const poplar::OptionFlags& options) {
   double oversize = 0.3;
   for (const auto& [name, value] : options) {
@@ -105,7 +105,7 @@ void checkStored(const PartitionerImpl& size, const Matrix& m, std::size_t block
         std::to_string(m.numRows) + " x " + std::to_string(m.numColumns));
 }
 
-/// An index in elements, in blocks.
+/// Converts an index from elements to blocks.
 std::size_t inBlocks(std::size_t index, std::size_t extent, std::size_t block) {
   if (index >= extent || index % block)
     malformed("indices below " + std::to_string(extent) + " that are multiples of " +
@@ -114,7 +114,7 @@ std::size_t inBlocks(std::size_t index, std::size_t extent, std::size_t block) {
   return index / block;
 }
 
-/// Where each line of blocks starts in the values, in blocks.
+/// Start of each line of blocks in the values, counted in blocks.
 std::vector<std::size_t> startsOf(const std::vector<std::size_t>& starts, std::size_t lines,
                                   std::size_t blockSize, std::size_t blocks) {
   if (starts.size() != lines + 1)

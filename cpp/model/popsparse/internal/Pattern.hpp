@@ -13,13 +13,13 @@
 
 namespace popsparse {
 
-/// The size of a sparse matrix, of its blocks, and how many blocks it has room for.
+/// The size of a sparse matrix and its blocks, and the number of blocks that it has room for.
 class PartitionerImpl {
  public:
   std::size_t numRows = 0;     ///< in elements
   std::size_t numColumns = 0;  ///< in elements
   std::array<std::size_t, 2> block{1, 1};
-  std::size_t capacity = 0;  ///< blocks; of a static pattern 0: as many as come
+  std::size_t capacity = 0;  ///< in blocks; 0 for a static pattern: no limit
 
   std::size_t blockSize() const { return block[0] * block[1]; }
   std::size_t blockRows() const { return numRows / block[0]; }
@@ -28,18 +28,18 @@ class PartitionerImpl {
 
 namespace internal {
 
-/// Marks room that no block takes, as row and as column.
+/// The row and the column of an unused block.
 constexpr std::size_t kNoBlock = 65535;
 
-/// What a SparseTensor carries: its size, and of a static pattern where the blocks stand.
+/// What a SparseTensor carries: its size and, for a static pattern, the positions of its blocks.
 struct Pattern : poputil::TensorMetaDataBase {
   PartitionerImpl size;
   std::vector<unsigned> rows;     ///< in blocks, ordered by row, then by column
   std::vector<unsigned> columns;  ///< in blocks
 };
 
-/// Throw poplibs_error for more than one group, poplibs_error for partials that are not float and
-/// invalid_option for unknown options.
+/// Throw poplibs_error for more than one group, and invalid_option for unknown options and for
+/// partials that are not float.
 PartitionerImpl sizeOf(const char* where, const dynamic::FullyConnectedParams& params,
                        const poplar::OptionFlags& options);
 PartitionerImpl sizeOf(const char* where, const dynamic::MatMulParams& params,

@@ -1,12 +1,12 @@
-// The vertices of popsys that programs name in Graph::addVertex, which loads them for the first.
-// Source of fields and results: PopLibs, lib/popsys/codelets.
+// The vertices of popsys for Graph::addVertex, which loads them on first use. Source of fields and
+// results: PopLibs, lib/popsys/codelets.
 #include <ipu_builtins.h>
 
 #include <poplar/Vertex.hpp>
 
 namespace popsys {
 
-/// The tile's cycle counter, low word first.
+/// Writes the tile's cycle counter, low word first.
 class TimeItStart : public poplar::Vertex {
  public:
   poplar::Output<poplar::Vector<unsigned>> out;
@@ -18,7 +18,7 @@ class TimeItStart : public poplar::Vertex {
   }
 };
 
-/// The cycles since a TimeItStart that wrote two words, low word first.
+/// Writes the cycles since a TimeItStart that wrote two words, low word first.
 class TimeItEnd : public poplar::Vertex {
  public:
   poplar::Input<poplar::Vector<unsigned>> startCount;

@@ -6,8 +6,8 @@
 
 namespace poputil::internal {
 
-/// Parses all options. The error of one that fails is `where`, what the specification says of it,
-/// and `advice`.
+/// Parses all options. The error for an invalid one consists of `where`, the parser's message and
+/// `advice`.
 inline void parseOptions(const poplibs::OptionSpec& spec, const poplar::OptionFlags& options,
                          const std::string& where, const std::string& advice) {
   for (const auto& [name, value] : options) {

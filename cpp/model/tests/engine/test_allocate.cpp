@@ -54,7 +54,7 @@ Lives randomLives(Random& random) {
   return lives;
 }
 
-/// Elements that a range of addresses has something of: a list, in place of the allocator's sums.
+/// Memory elements that a range of addresses touches, as a list instead of the allocator's sums.
 std::vector<std::uint64_t> elementsOf(const TileMemory& memory, std::uint64_t from,
                                       std::uint64_t to) {
   std::vector<std::uint64_t> found;
@@ -77,7 +77,7 @@ bool overlap(const Block& a, const Block& b) {
   return a.offset < b.offset + aligned(b.bytes) && b.offset < a.offset + aligned(a.bytes);
 }
 
-/// What a placement needs, in the words of the header.
+/// The memory that a placement needs, as the header defines it.
 std::uint64_t neededBy(const TileMemory& memory, const std::vector<Block>& blocks) {
   std::uint64_t top = memory.first, below = memory.first;
   for (const Block& block : blocks) {
@@ -134,7 +134,7 @@ TEST(blocks_that_are_live_at_one_time_are_apart_and_aligned) {
 
 TEST(addresses_take_at_least_what_is_live_and_little_more) {
   Random random(2);
-  std::vector<double> gaps;  // as a part of what is live; of lives of several parts some are needed
+  std::vector<double> gaps;  // relative to what is live; lives of several parts need some
   for (int i = 0; i < 500; ++i) {
     Lives lives = randomLives(random);
     const std::uint64_t least = mostLive(lives.blocks);
@@ -180,7 +180,7 @@ bool holds(const TileMemory& memory, const std::vector<Block>& blocks,
   });
 }
 
-/// The least that any placement needs, by trying all of them.
+/// The least memory that any placement needs, by trying all placements.
 void tryAll(const TileMemory& memory, std::vector<Block>& blocks, std::size_t placed,
             const std::vector<BlockPair>& apart, std::uint64_t& best) {
   if (placed == blocks.size()) {

@@ -365,7 +365,7 @@ TEST(the_account_multiplies_counted_loops) {
 }
 
 TEST(fifos_exchange_memory_and_change_no_result) {
-  // 1, 2, ... 7 go through a FIFO of two values, after which the newest one is needed or not.
+  // 1, 2, ... 7 go through a FIFO of two values; afterwards the newest one is needed or not.
   for (const bool stays : {false, true}) {
     double cycles = 0;
     for (const std::string without : {"", "turns"}) {

@@ -1,4 +1,4 @@
-// .gp files: whose native code runs.
+// .gp files: which native code runs.
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -64,7 +64,7 @@ TEST(native_code_runs_from_the_trusted_folder_alone) {
   fs::permissions(base / "trusted" / "shared.gp", fs::perms(0620));
   fs::create_symlink(base / "a.gp", base / "trusted" / "link.gp");
 
-  CHECK_EQ(answerOf(base / "a.gp"), 1);  // no folder is named
+  CHECK_EQ(answerOf(base / "a.gp"), 1);  // no folder is trusted
   setenv("IPUJAX_TRUST_NATIVE_CODE", (base / "trusted").c_str(), 1);
   CHECK_EQ(answerOf(base / "a.gp"), 1);
   CHECK_EQ(answerOf(base / "trusted" / "a.gp"), 20);

@@ -1,4 +1,4 @@
-// Intrinsics out of range are errors of the program; what IPUs allow is none.
+// Intrinsics out of range are errors of the program; accesses that IPUs allow are not.
 #include <sstream>
 
 #include "Check.hpp"
@@ -10,7 +10,7 @@ using namespace poplar;
 
 namespace {
 
-/// Runs statements on 8 floats, in = 1, 2, ... 8, one vertex; gives `out`.
+/// Runs statements in one vertex on 8 floats, in = 1, 2, ... 8; returns `out`.
 std::vector<float> run(const std::string& statements, bool estimate = false) {
   OnDevice d;
   std::istringstream source(R"src(

@@ -1,4 +1,4 @@
-// Builtins of the IPU's compiler and its headers of functions, against values worked out by hand or
+// Builtins of the IPU's compiler and functions of its headers, against values computed by hand or
 // with the host's own functions.
 #include <bit>
 #include <sstream>

@@ -1,4 +1,4 @@
-// Cycles of codelets that use intrinsics: counted by what runs, on zeros.
+// Cycles of codelets that use intrinsics, counted by running them on zeros.
 #include <sstream>
 
 #include "Check.hpp"
@@ -97,7 +97,7 @@ TEST(blocks_of_a_source_count_their_operations) {
            "# 1 \"x.h\" 1 3\nf() {a + b;}\n# 1 \"x.cpp\" 2\nf() {" + ran + "1);\"{\" + '}';}");
 }
 
-// A worker has every sixth cycle.
+// A worker gets every sixth cycle.
 TEST(intrinsics_count_their_issue_slots) {
   // A load, the subject of *to, the maximum, a store and the loop: 5 for 4 halves.
   CHECK_EQ(cyclesOf("Maxima", 400) - cyclesOf("Maxima", 40), 6.0 * 5 * 90);

@@ -1,5 +1,5 @@
-// Codelets that do what ends a process: the program ends with an error that names the vertex, and
-// may run again.
+// Codelets with faults that would end a process: the program ends with an error that names the
+// vertex, and may run again.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,7 +152,7 @@ struct Endless : Vertex {
 };
 )src";
 
-/// A program of one vertex on tile 3, whose six elements are 1 at first.
+/// A program of one vertex on tile 3, whose six elements are initially 1.
 struct OneVertex {
   explicit OneVertex(const std::string& type, const char* codelets = kCodelets,
                      const std::string& flags = "") {
@@ -329,7 +329,7 @@ TEST(guards_nest_and_let_exceptions_through) {
   CHECK_EQ(reached, 1);
 }
 
-// Outside of codelets signals mean what they did before.
+// Outside of codelets, signals keep their previous meaning.
 TEST(signals_from_elsewhere_end_the_process) {
   guarded([] {});
   for (void (*ending)() :

@@ -44,7 +44,7 @@ TEST(each_file_of_a_library_is_compiled_with_its_own_flags) {
     d.graph.addCodelets(source, flags);
   };
   add(kCaller, "-DFACTOR=1000");
-  add(kDefiner, "-DFACTOR=2\n-DUNUSED=1");  // a line break between flags is a blank
+  add(kDefiner, "-DFACTOR=2\n-DUNUSED=1");  // a line break between flags is a space
   add(kSquare, "");
   const Tensor x = d.input<int>(INT, {1}, {7});
   const ComputeSet cs = d.graph.addComputeSet();

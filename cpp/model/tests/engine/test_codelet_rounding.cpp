@@ -71,7 +71,7 @@ TEST(a_program_rounds_the_same_each_time_it_is_loaded) {
   const std::vector<float> x(400, 0x1p-11f);
   const Halves got = sums(x, 1, &kStochastic);
   CHECK(sums(x, 1, &kStochastic) == got);
-  CHECK(sums(x, 1, &kStochastic, 2) != got);  // another run, other numbers
+  CHECK(sums(x, 1, &kStochastic, 2) != got);  // another run draws other numbers
   const Halves first(got.begin(), got.begin() + 100), second(got.begin() + 100, got.begin() + 200);
   CHECK(first != second);  // each tile has its own
 }

@@ -1,4 +1,4 @@
-// Sources of codelets written for IPUs: what they use besides standard C++, compiled and run.
+// Sources of codelets written for IPUs, which use more than standard C++, are compiled and run.
 // Long: sources of codelets, one for each form.
 #include <filesystem>
 #include <fstream>
@@ -334,7 +334,7 @@ TEST(functions_may_be_defined_in_another_file) {
     const VertexRef v = vertex(d, "Twice");
     d.graph.connect(v["x"], x[0]);
     CHECK_EQ(d.read<float>(x)[0], 42.0f);
-    // A type without a body is an error where a vertex has it.
+    // A type without a body is an error if a vertex has it.
     const VertexRef missing = vertex(d, "Elsewhere");
     d.graph.connect(missing["x"], x[0]);
     try {
@@ -507,7 +507,7 @@ TEST(cycles_are_the_codelets_own_estimate_or_from_its_loop) {
     if (perf_estimate) d.graph.setPerfEstimate(v, 50);
     return compileGraph(d.graph, {d.prog}).image()->cost().compute_cycles;
   };
-  // A worker has every sixth cycle. A subscript of a row and one of an element, a sum, the loop.
+  // A worker gets every sixth cycle. A subscript of a row and one of an element, a sum, the loop.
   CHECK_EQ(cycles("Estimates", 100, false) - cycles("Estimates", 10, false), 6 * 3 * 90);
   CHECK_EQ(cycles("Loops", 100, false) - cycles("Loops", 10, false), 6 * 4 * 90);
   CHECK_EQ(cycles("Estimates", 100, true), cycles("Loops", 10, true));

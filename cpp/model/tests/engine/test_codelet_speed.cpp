@@ -1,4 +1,4 @@
-// What a codelet on all workers of an IPU takes, compared with the same loop in plain C++.
+// The time of a codelet on all workers of an IPU, compared with the same loop in plain C++.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -17,7 +17,7 @@ constexpr std::size_t kVertices = 1472 * 6;
 constexpr unsigned kRepeats = 50;
 constexpr int kTurns = 20;
 
-/// Of processors, all threads together: others may use the machine meanwhile.
+/// Processor time of all threads, because others may use the machine meanwhile.
 template <class F>
 double seconds(const F& run) {
   const std::clock_t begin = std::clock();
@@ -95,8 +95,8 @@ struct Plain {
 
 }  // namespace
 
-// Both take turns and the best of many counts, so that what else the machine does meets both alike.
-// Tests share their machine, so the bound is that of `make bench`, which reads what is printed.
+// Both take turns and the best of many counts, so that other load on the machine affects both.
+// Tests share their machine, so `make bench` applies the bound to what this prints.
 TEST(a_codelet_computes_what_a_plain_loop_does) {
   for (const std::size_t n : {std::size_t{64}, std::size_t{512}}) {
     CodeletProgram codelets(n);

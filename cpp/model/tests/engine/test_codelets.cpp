@@ -201,7 +201,7 @@ TEST(lists_state_and_strided_edges) {
   const Tensor totals = d.graph.addVariable(FLOAT, {2}, VariableMappingMethod::LINEAR);
   const ComputeSet cs = d.graph.addComputeSet();
   const VertexRef v = d.graph.addVertex(cs, "ns::Lists");
-  d.graph.connect(v["rows"], in.transpose());  // columns: not runs of memory
+  d.graph.connect(v["rows"], in.transpose());  // columns, which are not contiguous
   d.graph.connect(v["counts"], {counts.slice({0, 1}, {2, 3})[0], counts[1].reverse(0)});
   d.graph.connect(v["totals"][0], totals[0]);
   d.graph.connect(v["totals"][1], totals[1]);

@@ -57,7 +57,7 @@ TEST(copy_large_transpose_on_several_threads) {
   }
 }
 
-/// Real and imaginary parts side by side, apart and back; what stands between stays.
+/// Separates interleaved real and imaginary parts and joins them; elements between do not change.
 TEST(copy_from_and_to_pairs) {
   std::vector<std::uint32_t> pairs(2 * 100 + 2);
   std::iota(pairs.begin(), pairs.end(), 0u);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kOnes = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
-/// One counter at a time, in the words of its own.
+/// Computes the words of one counter at a time.
 Words philoxOneByOne(std::uint64_t low, std::uint64_t high, std::int64_t n) {
   Words words(static_cast<std::size_t>(4 * n));
   for (std::int64_t i = 0; i < n; ++i) {

@@ -9,7 +9,7 @@
 #include "Check.hpp"
 #include "engine/expr/ExprPlan.hpp"
 
-/// Quotients and remainders against the C++ operators, by vectors and by one number.
+/// Quotients and remainders by vectors and by one number, against the C++ operators.
 namespace {
 using namespace ipujax::engine;
 using expr::ExprBuilder;
@@ -54,7 +54,7 @@ void checkIntegers(ElementType type, const std::vector<T>& a, const std::vector<
   }
 }
 
-/// Bounds, their neighbours, powers of two and theirs, and random numbers of every length.
+/// Bounds, powers of two, the neighbours of both, and random numbers of every length.
 template <class T>
 std::vector<T> numbers(std::mt19937_64& r) {
   std::vector<T> found;
@@ -77,7 +77,7 @@ void checkIntegers(ElementType type) {
   for (const T x : all) {
     for (const T y : all) {
       a.push_back(x), b.push_back(y);
-      // Where the quotient is whole, and just not.
+      // Dividends with a whole quotient, and those next to them.
       for (int near = -1; near <= 1; ++near) {
         a.push_back(
             static_cast<T>(std::uint64_t(x) * std::uint64_t(y) + static_cast<std::uint64_t>(near)));

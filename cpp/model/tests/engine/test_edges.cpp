@@ -1,4 +1,4 @@
-// What edges of vertices that lie elsewhere cost, against a slow count of their bytes.
+// The cost of vertices' edges that lie on other tiles, against a slow count of their bytes.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -136,7 +136,7 @@ struct Scattered {
     return concat(parts);
   }
 
-  /// What is written is written once; what is read is read by any number of vertices, and twice.
+  /// Each chunk is written at most once, but any number of vertices may read it, even twice each.
   void addVertices() {
     std::vector<std::size_t> order(kChunks);
     for (std::size_t i = 0; i < kChunks; ++i) order[i] = i;
@@ -172,7 +172,7 @@ struct Scattered {
   }
 };
 
-/// Of an exchange between IPUs, if there is one.
+/// Cycles of the exchange between IPUs, if there is one.
 double linkCycles(const std::map<std::pair<unsigned, unsigned>, double>& links,
                   const Target& target) {
   LinkLoads loads(kIpus, target.machine());

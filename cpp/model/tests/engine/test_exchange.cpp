@@ -10,7 +10,7 @@
 #include "poplar/Graph.hpp"
 #include "popops/ElementWise.hpp"
 
-/// What an operand costs on the exchange, compared with a count of one element after the other.
+/// The exchange cost of an operand, compared with a count element by element.
 namespace {
 namespace engine = ipujax::engine;
 using poplar::Graph;
@@ -143,14 +143,14 @@ TEST(exchange_is_what_lies_on_another_tile) {
   }
 }
 
-/// The variable on tiles `by` further, round the end.
+/// Moves the variable `by` tiles further, wrapping around at the end.
 void turn(engine::Variable& variable, unsigned by) {
   std::vector<engine::TileMap::Region> regions = variable.map->regions;
   for (auto& region : regions) region.tile = (region.tile + by) % kTiles;
   variable.map = engine::tileMapOf(variable.elements, std::move(regions));
 }
 
-/// What was counted for one layout is used for the same one elsewhere, and for no other.
+/// A count for one layout is reused for the same layout on other tiles, and for no other.
 TEST(an_exchange_is_the_same_where_all_tiles_are_turned) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Random random(seed);

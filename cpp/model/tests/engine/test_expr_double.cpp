@@ -7,7 +7,7 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/ops/SoftwareArithmetic.hpp"
 
-/// double and 64-bit integers: expressions, casts, products, and what they are charged.
+/// double and 64-bit integers: expressions, casts, products, and their cost.
 namespace {
 using namespace ipujax::engine;
 using expr::ExprBuilder;

@@ -86,7 +86,7 @@ ExprProgram randomProgram(std::mt19937& r, std::size_t length) {
   return b.build();
 }
 
-/// Every instruction as a program of its own, results stored between.
+/// Runs every instruction as a program of its own and stores the results in between.
 std::vector<Bytes> stepByStep(const ExprProgram& p, const std::vector<Bytes>& inputs,
                               std::size_t n) {
   std::vector<Bytes> values = inputs;
@@ -167,7 +167,7 @@ TEST(random_programs_equal_their_steps) {
   }
 }
 
-/// Sums, differences and products with an input or one number, either way round: links of two.
+/// Sums, differences and products with an input or one number, in either order: links of two.
 TEST(runs_of_arithmetic_equal_their_steps) {
   constexpr ElementType kFloat = ElementType::kFloat;
   std::mt19937 r(11);
@@ -195,7 +195,7 @@ TEST(runs_of_arithmetic_equal_their_steps) {
   }
 }
 
-/// Twelve values wait at once: more than links keep in strips, so some go to blocks.
+/// Twelve values are live at once: more than links keep in strips, so some go to blocks.
 TEST(chains_hold_any_number_of_values) {
   std::mt19937 r(9);
   for (const auto type : {ElementType::kFloat, ElementType::kInt32}) {
@@ -214,7 +214,7 @@ TEST(chains_hold_any_number_of_values) {
   }
 }
 
-/// One vector and less, lines of a strip and a bit more: no element is left out or written past.
+/// One vector or less, whole lines of a strip, and slightly more: no element is left out.
 TEST(every_length_gives_the_same_elements) {
   std::mt19937 r(7);
   for (int trial = 0; trial < 20; ++trial) {
@@ -297,7 +297,7 @@ TEST(rows_equal_calls_of_one_row_each) {
   }
 }
 
-/// All, or a few: then some programs may write results before others have read their inputs.
+/// All outputs or a few: then some may be written before others have read their inputs.
 TEST(outputs_may_take_over_inputs) {
   std::mt19937 r(8);
   constexpr std::size_t kN = 1500;
@@ -369,7 +369,7 @@ TEST(half_rounds_after_each_operation) {
   const Bytes c = run(p, {a, b}, 1);
   std::uint16_t got = 7;
   std::memcpy(&got, c.data(), 2);
-  CHECK_EQ(halfToFloat(got), 0.0f);  // 2049 is no half; in float the result would be 1
+  CHECK_EQ(halfToFloat(got), 0.0f);  // 2049 is not a half; in float the result would be 1
 }
 
 TEST(halves_that_are_passed_on_keep_their_bits) {

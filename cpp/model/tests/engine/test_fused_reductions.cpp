@@ -132,7 +132,7 @@ TEST(what_changes_in_between_or_is_small_stays_two_steps) {
 }
 
 TEST(within_loops_inputs_live_until_they_are_reduced) {
-  // Each turn: s += sum(x * x), then x is what a later step of the turn makes of it.
+  // Each turn: s += sum(x * x), then a later step of the turn changes x.
   FloatProgram built;
   const Tensor x = built.input({100, 100});
   const Tensor total = built.input({100});

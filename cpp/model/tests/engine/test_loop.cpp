@@ -122,7 +122,7 @@ class RandomLoop {
     const auto& info = cells_[cell];
     return whole(cell, info.type, info.elements == 1 ? Dims{} : Dims{info.elements}, access);
   }
-  /// As a step of this many elements sees it.
+  /// The cell as a step with this many elements sees it.
   OperandDesc operand(std::uint32_t cell, Access access, std::int64_t elements) const {
     OperandDesc o = operand(cell, access);
     o.shape = {elements};

@@ -87,7 +87,7 @@ class SmallArrays {
     return nullptr;
   }
 
-  /// n elements of an array: in a row, backwards, every second one; read ones also one for all.
+  /// n elements of an array: in order, backwards, or every second one; for reads also one for all.
   OperandDesc view(const Array& array, std::int64_t n, Access access) {
     OperandDesc o{array.buffer, array.type, access, 0, {n}, {1}};
     if (access == Access::kRead && (array.elements < n || pick(4) == 0)) {
@@ -221,7 +221,7 @@ class SmallArrays {
   std::vector<StepDesc> body_;
 };
 
-/// Which of several NaNs is left is nobody's business.
+/// Makes all NaNs equal: it is not defined which of several is left.
 Bytes withOneNaN(Bytes floats) {
   for (std::size_t at = 0; at < floats.size(); at += 4) {
     float value;

@@ -51,7 +51,7 @@ class RandomLoop {
     return p;
   }
 
-  /// The bits of a buffer, with one NaN for all: which of two is left is not defined.
+  /// The bits of a buffer with all NaNs made equal: it is not defined which of two is left.
   Bytes comparable(const Bytes& bytes, std::size_t buffer) const {
     Bytes result = bytes;
     const ElementType type = types_[buffer];
@@ -111,7 +111,7 @@ class RandomLoop {
     }
   }
 
-  /// As a step of n elements reads it: all of it, or one element for all.
+  /// The array as a step of n elements reads it: all of it, or one element for all.
   OperandDesc read(const Array& array, std::int64_t n) {
     OperandDesc o = whole(array.buffer, array.type, {n}, Access::kRead);
     if (array.elements < n || pick(4) == 0) {
@@ -143,7 +143,7 @@ class RandomLoop {
   }
   void add(std::uint32_t node, StepDesc step) { program_.addSteps(node, {std::move(step)}); }
 
-  /// A counter from a number on, while it is below another one.
+  /// Begins a loop that counts up from a number while it is below another one.
   void openLoop(std::uint32_t node, int depth) {
     const Array counter = array(ElementType::kInt32, 1);
     const Array limit = array(ElementType::kInt32, 1);
@@ -230,7 +230,7 @@ class RandomLoop {
     return step;
   }
 
-  /// The last value of a type, or any as one.
+  /// The last value of a type, or any value converted to it.
   std::int32_t valueOf(expr::ExprBuilder& builder, const std::vector<std::int32_t>& values,
                        ElementType type) {
     for (std::size_t i = values.size(); i-- > 0 && pick(4);)
@@ -292,7 +292,7 @@ class RandomLoop {
     step.attributes.set("map", two ? Dims{0, 1} : Dims{0});
     step.attributes.set("sizes", two ? Dims{1, n} : Dims{n});
     step.attributes.set("batching", Dims{});
-    const std::size_t outside = pick(3);  // left out, clamped, or around
+    const std::size_t outside = pick(3);  // left out, clamped, or wrapped
     const bool clamps = (outside == 0 && !stores) || (outside == 2 && (n > 1 || stores));
     step.attributes.set("clamp", clamps ? std::int64_t{1} : static_cast<std::int64_t>(outside));
     step.kernel = stores ? "popops.dynamic_update" : "popops.dynamic_slice";

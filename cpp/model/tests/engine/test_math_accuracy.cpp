@@ -32,7 +32,7 @@ double geluErf(double x) {
   return std::isinf(x) && x < 0 ? -0.0 : 0.5 * x * std::erfc(x * -std::sqrt(0.5));
 }
 
-/// Of gradients by 1: near their zeros they are differences, so errors are absolute.
+/// Slopes: near their zeros they are differences, so errors are absolute.
 double geluSlope(double x) {
   const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);

@@ -1,4 +1,4 @@
-// Processes are started with argument lists: no shell ever sees a text.
+// Processes are started with argument lists: no shell ever interprets a text.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ using ipujax::engine::splitArguments;
 
 namespace {
 
-/// A folder of this test's, gone with it, and an environment variable that names it.
+/// A temporary folder of this test, and an environment variable that names it.
 struct Folder {
   Folder() {
     std::string name = (fs::temp_directory_path() / "ipujax-test-XXXXXX").string();
@@ -127,7 +127,7 @@ TEST(foreign_code_is_refused_and_nothing_runs) {
   CHECK_THROWS(start(altered("flags", "", "; touch " + made)), "IPUJAX_TRUST_NATIVE_CODE");
   CHECK_THROWS(start(altered("flags", "", "-fplugin=" + made)), "IPUJAX_TRUST_NATIVE_CODE");
   CHECK(!fs::exists(made));
-  folder.trust();  // which does not hold it
+  folder.trust();  // this folder does not contain it
   CHECK_THROWS(start(altered("unit", "*out = 1", "*out = 2")), "IPUJAX_TRUST_NATIVE_CODE");
 }
 
@@ -184,7 +184,7 @@ TEST(links_and_folders_that_others_may_replace_are_refused) {
   CHECK_THROWS(opens(own), "their group and others may not write to");
   fs::permissions(folder.path, fs::perms::owner_all);
   CHECK(opens(own));
-  // A link above that leads through a folder of all.
+  // A link further up that leads through a folder that everybody may write to.
   const fs::path shared = folder.path / "shared", above = folder.path / "above";
   fs::create_directories(shared / "own");
   fs::permissions(shared / "own", fs::perms::owner_all);
@@ -196,7 +196,7 @@ TEST(links_and_folders_that_others_may_replace_are_refused) {
   std::ofstream(folder.path / "file") << "no folder";
   CHECK_THROWS(opens(folder.path / "file"), "a folder of yours");
   if (geteuid() == 0) {
-    CHECK_EQ(lchown(above.c_str(), 12345, 12345), 0);  // who may let it lead elsewhere
+    CHECK_EQ(lchown(above.c_str(), 12345, 12345), 0);  // who may redirect it
     CHECK_THROWS(opens(above / "own"), "folders of yours or root's");
     CHECK_EQ(chown(shared.c_str(), 12345, 12345), 0);
     CHECK_THROWS(opens(shared / "own"), "folders of yours or root's");
@@ -237,7 +237,7 @@ TEST(files_of_others_in_the_store_are_not_used) {
   CHECK(!store.find());
 }
 
-/// While it lives, files end at this size, as on a disk that is full.
+/// While this object lives, files end at this size, as on a full disk.
 struct SmallDisk {
   explicit SmallDisk(rlim_t bytes) {
     getrlimit(RLIMIT_FSIZE, &before);
@@ -269,7 +269,7 @@ TEST(what_cannot_be_kept_leaves_nothing) {
                  "needs space to write");
     fs::remove(store.path / "text");
     fs::resize_file(library, 500);
-    add(std::string(5000, 'x'), library);  // the library fits, and its text does not
+    add(std::string(5000, 'x'), library);  // the library fits, but its text does not
   }
   CHECK(!CodeletStore::open()->find(std::string(5000, 'x')));
   CHECK(store.find().has_value());
@@ -362,7 +362,7 @@ TEST(another_process_runs_codelets_from_the_folder_alone) {
   const std::vector<std::string> again{fs::read_symlink("/proc/self/exe"),
                                        "another_process_runs_codelets_from_the_folder_alone"};
   setenv("IPUJAX_TEST_SEALED", file.c_str(), 1);
-  // The flag makes it another text than that of the tests before.
+  // The flag makes the text differ from that of earlier tests.
   const auto compile = [&](const std::string& flags) {
     Graph graph(IPUModel().createDevice());
     std::istringstream source(R"(

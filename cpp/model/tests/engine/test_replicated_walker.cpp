@@ -25,7 +25,7 @@ using engine::NodeKind;
 
 float& at(std::byte* pointer) { return *reinterpret_cast<float*>(pointer); }
 
-/// x += replica + 1, some time later.
+/// x += replica + 1, after a random delay.
 std::unique_ptr<engine::Kernel> makeSlowAdd(const engine::StepDesc&) {
   return engine::kernelOf([](engine::RunContext& context, std::span<std::byte* const> p) {
     static thread_local std::minstd_rand random(
@@ -35,7 +35,7 @@ std::unique_ptr<engine::Kernel> makeSlowAdd(const engine::StepDesc&) {
   });
 }
 
-/// Everybody's x becomes the sum of all, taken in the order of replicas.
+/// Sets x of all replicas to a weighted sum of all, in the order of replicas.
 struct Sum final : engine::CollectiveKernel {
   void meet(engine::RunContext&,
             std::span<const std::span<std::byte* const>> replicas) const override {
@@ -59,7 +59,7 @@ std::unique_ptr<engine::Kernel> makeFailOnTwo(const engine::StepDesc&) {
   });
 }
 
-/// x becomes what the host makes of it.
+/// Replaces x by the result of the host's function.
 struct Call final : engine::Kernel {
   bool callsHost() const override { return true; }
   void run(engine::RunContext& context, std::span<std::byte* const> p) const override {
@@ -79,7 +79,7 @@ const engine::RegisterKernel kSum{"test.sum", makeSum, anything};
 const engine::RegisterKernel kBelowTen{"test.below_ten", makeBelowTen, anything};
 const engine::RegisterKernel kFailOnTwo{"test.fail_on_two", makeFailOnTwo, anything};
 
-/// A program over x, one float of each replica that is updated in place, and a flag.
+/// A program on x, one float per replica that is updated in place, and a flag.
 struct Builder {
   engine::Image image;
 
@@ -143,7 +143,7 @@ struct Builder {
     std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
     for (std::uint32_t r = 0; r < image.signature.num_replicas; ++r)
       memories.push_back(std::make_shared<engine::DeviceMemory>());
-    const std::string sealed = image.serialise();  // and so the checks of a loaded image hold
+    const std::string sealed = image.serialise();  // so that the checks of a loaded image apply
     return {engine::Image::deserialise(std::as_bytes(std::span(sealed))), std::move(memories)};
   }
 };
@@ -162,7 +162,7 @@ std::vector<float> run(engine::Session& session, std::vector<float> x,
   return x;
 }
 
-/// The host's function, of x alone.
+/// The host's function of x.
 class Host final : public engine::HostCallbacks {
  public:
   explicit Host(std::function<float(float)> function, bool many_threads = true)
@@ -182,7 +182,7 @@ class Host final : public engine::HostCallbacks {
   bool many_threads_;
 };
 
-/// Holds callers until `count` of them are there, again and again.
+/// Holds callers until `count` of them have arrived; reusable.
 class Barrier {
  public:
   explicit Barrier(int count) : count_(count) {}

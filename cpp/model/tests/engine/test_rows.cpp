@@ -23,7 +23,7 @@ namespace pe = popops::expr;
 
 namespace {
 
-/// A program whose steps stand alone if they shall.
+/// A program whose steps stay separate if `apart` is set.
 struct RowProgram : FloatProgram {
   bool apart = false;
 
@@ -58,8 +58,8 @@ std::ptrdiff_t count(const engine::Image& image, const char* kernel) {
 using Results = std::vector<std::vector<float>>;
 using Make = std::function<void(RowProgram&)>;
 
-/// Results of the program as it is, which are those of its steps apart, bit for bit; so are its
-/// cycles.
+/// Returns the program's results. Checks that they and its cycles equal those of its steps run
+/// separately, bit for bit.
 Results compare(const Make& make, const Results& inputs, std::ptrdiff_t rows_steps) {
   std::vector<Results> results;
   std::vector<double> cycles;
@@ -170,7 +170,7 @@ TEST(a_single_row_read_by_all_is_whole_first) {
 TEST(memory_of_what_is_read_first_is_not_taken_by_what_is_written_last) {
   const auto make = [](RowProgram& p) {
     const Tensor x = p.input({4000, 100});
-    // Not by these rows, so not of their group.
+    // This step does not work by these rows, so it is not in their group.
     const Tensor first =
         p.map(pe::Mul(pe::_1, pe::Const(2.0f)), {x.reshape({2000, 200})}).reshape({4000, 100});
     const Tensor least = p.reduce(x, 1, popops::Operation::MIN).expand({1});
@@ -218,8 +218,8 @@ TEST(small_or_unrelated_steps_stay_apart) {
 
 namespace {
 
-/// Steps at random on matrices of one shape, vectors of a number for each row, and of one for each
-/// column. All numbers are small and whole, so that results do not depend on the order of sums.
+/// Random steps on matrices of one shape and on vectors with one number per row or per column. All
+/// numbers are small integers, so that results do not depend on the order of sums.
 // Long: a case for each kind of step.
 void makeRandom(RowProgram& p, unsigned seed, std::size_t rows, std::size_t columns) {
   std::mt19937 random(seed);

@@ -7,14 +7,14 @@
 #include "Check.hpp"
 #include "engine/simd/Series.hpp"
 
-/// Every series gives, bit for bit, what its links give; what is no series is none.
+/// Every series gives the same bits as its links; other chains are not recognised as series.
 namespace {
 using namespace ipujax::engine::simd;
 
 constexpr std::size_t kMemory = Series::kMost + 2;  ///< first the value, last the result
 constexpr std::size_t kTo = kMemory - 1;
 
-/// Of many sizes, and with what rounds, overflows and has no number among them.
+/// Values of many sizes, including some that round, overflow or are NaN.
 std::vector<float> values(std::size_t n, std::mt19937& random) {
   using Limits = std::numeric_limits<float>;
   const float special[] = {0.0f,
@@ -61,7 +61,7 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return true;
 }
 
-/// The result lies where the value `in_place` does, if that is none of its own memory.
+/// Runs the links. The result overwrites the value `in_place`, or is in its own memory (kTo).
 std::vector<float> result(std::vector<std::vector<float>> memory, std::size_t in_place,
                           const std::vector<ChainLink>& links, const Series* series) {
   const std::size_t n = memory[0].size();

@@ -36,7 +36,7 @@ TEST(every_index_is_visited_once) {
   }
 }
 
-/// What the last threads wait for is one chunk, so it has to be small.
+/// At the end threads wait for one last chunk, so it has to be small.
 TEST(chunks_become_smaller_down_to_the_grain) {
   ThreadPool& pool = ThreadPool::shared();
   if (pool.numThreads() < 2) return;
@@ -97,7 +97,7 @@ TEST(an_exception_reaches_the_caller_and_the_pool_lives_on) {
 // ThreadSanitizer refuses threads in a forked child; every other build runs this.
 #ifndef __SANITIZE_THREAD__
 TEST(a_wrong_number_of_threads_is_told) {
-  // The pool reads it once, when a process first needs it: so in a child, which makes its own.
+  // A pool reads it once, when a process first needs the pool, so a child makes its own here.
   const pid_t child = fork();
   if (child == 0) {
     setenv("IPUJAX_NUM_THREADS", "many", 1);

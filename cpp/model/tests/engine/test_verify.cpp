@@ -1,4 +1,4 @@
-// What the loader refuses: altered fields behind a seal that fits.
+// The loader refuses altered fields even if the seal fits.
 #include <functional>
 #include <limits>
 #include <span>
@@ -279,7 +279,7 @@ TEST(runs_of_edges_lie_within_their_operands) {
     CHECK_THROWS(gather(runs), "runs within its operands");
 }
 
-/// A kernel that lets pass a step of nothing has not declared what it needs.
+/// A kernel that accepts an empty step has not declared what it needs.
 TEST(every_kernel_refuses_a_step_of_nothing) {
   const Image image = copies();
   int refused = 0;

@@ -1,5 +1,5 @@
-// Workers of a vertex that wait for what others write: they go on, or the program ends with an
-// error that names the vertex.
+// Workers of a vertex that wait for values that others write: they go on, or the program ends with
+// an error that names the vertex.
 #include <chrono>
 #include <sstream>
 
@@ -139,7 +139,7 @@ struct Starts : SupervisorVertex {
 };
 )src";
 
-/// What a vertex leaves in its field x of seven numbers.
+/// The seven numbers that a vertex leaves in its field x.
 std::vector<unsigned> run(const std::string& type, unsigned tile = 1,
                           const std::vector<std::pair<std::string, unsigned>>& values = {}) {
   OnDevice d;

@@ -6,7 +6,7 @@
 #include "Check.hpp"
 #include "engine/Workspace.hpp"
 
-/// Each test on a thread of its own, whose memory nothing has used before.
+/// Each test runs on a thread of its own, whose memory nothing has used before.
 namespace {
 using ipujax::engine::Workspace;
 
@@ -41,9 +41,9 @@ TEST(scopes_nest_and_give_back_what_they_took) {
   });
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // under which nothing is kept
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps nothing
 namespace {
-/// Bytes a scope has taken and written.
+/// Takes and writes bytes in a scope.
 void use(std::int64_t bytes) {
   Workspace workspace;
   std::memset(workspace.get(bytes), 1, static_cast<std::size_t>(bytes));

@@ -8,8 +8,8 @@
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
 
-/// A replicated graph with inputs and results given by replica, walked by a plain loop of its own:
-/// each step for all replicas, one after the other.
+/// A replicated graph with inputs and results given by replica. A plain loop runs each step for all
+/// replicas, one after the other.
 struct OnReplicas {
   using Bytes = std::vector<std::byte>;
   unsigned num_replicas;
@@ -19,7 +19,7 @@ struct OnReplicas {
   std::vector<std::vector<Bytes>> inputs;   // [input][replica]
   std::vector<std::vector<Bytes>> outputs;  // [output][replica]
 
-  /// `tiles` of each of a replica's `ipus`.
+  /// `tiles`: on each of a replica's `ipus` IPUs.
   explicit OnReplicas(unsigned n, unsigned tiles = 1472, unsigned ipus = 1)
       : num_replicas(n),
         graph(poplar::Target::createIPUTarget(n * ipus, tiles, "gc200"),

@@ -69,7 +69,7 @@ TEST(cost_grows_with_the_ring) {
 }
 
 TEST(ring_moves_the_bytes_that_a_ring_must) {
-  // 2 (p - 1) / p of the array in an all-reduce, half of that in each of its halves.
+  // An all-reduce moves 2 (p - 1) / p of the array, and each of its halves half of that.
   const Groups groups = CommGroup().members(4);
   const double bytes = 4.0 * (1 << 20);
   for (const auto method : {Method::kClockwiseRing, Method::kBidirectionalRingPair,

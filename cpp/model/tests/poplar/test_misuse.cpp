@@ -1,4 +1,4 @@
-// Handles used in ways that no program may: each is an exception of Poplar's.
+// Misused handles: each misuse throws one of Poplar's exceptions.
 #include <cstring>
 #include <sstream>
 

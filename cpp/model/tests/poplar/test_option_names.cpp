@@ -17,7 +17,7 @@ using namespace poplar::program;
 
 namespace {
 
-/// What is written to standard error meanwhile.
+/// The text that f writes to standard error.
 template <class F>
 std::string errorOutputOf(const F& f) {
   std::FILE* file = std::tmpfile();
@@ -35,7 +35,7 @@ std::string errorOutputOf(const F& f) {
   return text;
 }
 
-/// The name with two of its last letters in each other's place.
+/// The name with two of its last letters swapped.
 std::string misspelt(std::string name) {
   for (std::size_t i = name.size() - 1; i > 0; --i) {
     if (name[i] == name[i - 1]) continue;

@@ -11,7 +11,7 @@
 
 using namespace poplar;
 
-/// As JAX's programs are: one program, which no Engine runs.
+/// One program that no Engine runs, like JAX's programs.
 TEST(reports_of_programs_without_entry_points_have_their_steps) {
   Fixture f(16);
   const auto a = f.constant<float>({32, 32}, std::vector<float>(1024, 0.5F));

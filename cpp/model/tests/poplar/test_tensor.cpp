@@ -15,7 +15,7 @@ using Shape = std::vector<std::size_t>;
 
 namespace {
 
-/// A graph with an INT tensor 0, 1, 2, ... and the means to see what a view of it holds.
+/// A graph with an INT tensor 0, 1, 2, ... and functions that read views of it.
 struct Numbers {
   Graph graph{IPUModel().createDevice().getTarget()};
   Tensor t;

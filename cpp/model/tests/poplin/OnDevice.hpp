@@ -9,7 +9,7 @@
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
 
-/// A graph with random inputs, one program and results as doubles: the frame of poplin's tests.
+/// A graph with random inputs, one program and results as doubles, for poplin's tests.
 /// Values are small multiples of 1/8, so that sums are exact in float and, where small, in half.
 class OnDevice {
  public:
@@ -51,7 +51,7 @@ class OnDevice {
   static std::vector<std::byte> pack(poplar::Type type, const std::vector<double>& values) {
     const std::size_t size = sizeOf(type.element());
     std::vector<std::byte> bytes;
-    bytes.reserve(values.size() * size + 1);  // not null where there are no elements
+    bytes.reserve(values.size() * size + 1);  // not null if there are no elements
     bytes.resize(values.size() * size);
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (type == poplar::FLOAT || type == poplar::HALF) {

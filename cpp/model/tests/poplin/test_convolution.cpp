@@ -4,7 +4,7 @@
 #include "OnDevice.hpp"
 #include "poplin/Convolution.hpp"
 
-/// Convolutions as Poplar programs; the kernel's own tests hold it to the definition in every
+/// Convolutions as Poplar programs; the kernel's own tests check it against the definition in every
 /// detail.
 namespace {
 

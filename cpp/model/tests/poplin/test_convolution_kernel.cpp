@@ -13,7 +13,7 @@
 #include "engine/kernels/Kernel.hpp"
 #include "engine/kernels/conv/ConvGeometry.hpp"
 
-/// The host kernel against the definition: transforms are carried out on real arrays here.
+/// The host kernel against the definition, which applies the transforms to whole arrays.
 namespace {
 
 using namespace ipujax::engine;
@@ -143,7 +143,7 @@ struct Case {
   std::vector<std::size_t> in_order, weight_order, out_order;
   ElementType in_type = ElementType::kFloat;
   ElementType out_type = ElementType::kFloat;
-  std::optional<ElementType> weight_type;  ///< where it is not in_type
+  std::optional<ElementType> weight_type;  ///< if it is not in_type
   bool half_partials = false;
 };
 
@@ -152,7 +152,7 @@ bool isSigned(ElementType type) {
          type == ElementType::kInt64;
 }
 
-/// x as the type holds it.
+/// x wrapped to the type.
 std::int64_t wrapped(std::int64_t x, ElementType type) {
   const auto spare = 64 - 8 * static_cast<int>(sizeOf(type));
   const auto shifted = static_cast<std::uint64_t>(x) << spare;
@@ -160,8 +160,8 @@ std::int64_t wrapped(std::int64_t x, ElementType type) {
                         : static_cast<std::int64_t>(shifted >> spare);
 }
 
-/// Random values of a type: small eighths of floats, integers so small that sums are exact in
-/// double, yet wrap in 32 bits.
+/// Random values of a type: floats are small multiples of `unit`; integers are small enough for
+/// exact sums in double, but sums wrap in 32 bits.
 double drawn(std::mt19937& random, ElementType type, double unit) {
   std::uniform_int_distribution<int> digit(-4, 4), wide(-(1 << 17), 1 << 17);
   if (!blas::isInteger(type)) return digit(random) * unit;

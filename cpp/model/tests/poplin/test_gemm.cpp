@@ -8,7 +8,7 @@
 #include "engine/blas/Gemm.hpp"
 
 /// Matrix products of any size, layout and type against loops in double, with one thread and many,
-/// and by a right operand that was packed before.
+/// and with a right operand that was packed beforehand.
 namespace {
 
 using namespace ipujax::engine;

@@ -30,7 +30,7 @@ struct Random {
   std::int64_t size() { return kSizes[(*this)(0, 14)]; }
 };
 
-/// A matrix between elements that nobody may touch.
+/// A matrix between elements that must not change.
 struct Operand {
   ElementType type;
   std::int64_t row, col, rows, cols;
@@ -46,7 +46,7 @@ struct Operand {
     if (sign && (value >> (8 * size - 1)) != 0) value |= ~std::uint64_t{0} << (8 * size);
     return value;
   }
-  /// All of them, row by row.
+  /// All elements, row by row.
   std::vector<std::uint64_t> values() const {
     std::vector<std::uint64_t> found;
     for (std::int64_t i = 0; i < rows; ++i)
@@ -69,7 +69,7 @@ Operand operand(Random& r, ElementType type, std::int64_t rows, std::int64_t col
   const auto size = sizeOf(type);
   o.bytes.resize(count * size);
   for (std::size_t i = 0; i < count; ++i) {
-    // The ends of a type's range are as likely as all else.
+    // The ends of a type's range are as likely as all other values.
     constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
     std::uint64_t value = r.engine();
     if (r(0, 1)) value = r(0, 1) ? kTop >> (64 - 8 * size) : (kTop >> (64 - 8 * size)) - 1;

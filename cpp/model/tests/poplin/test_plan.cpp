@@ -48,7 +48,7 @@ Problem product(std::size_t m, std::size_t k, std::size_t n, poplar::Type type) 
   return p;
 }
 
-/// Products and convolutions of all kinds, sizes spread evenly over their logarithms.
+/// Products and convolutions of all kinds, with sizes spread evenly over their logarithms.
 class RandomProblems {
  public:
   explicit RandomProblems(unsigned seed) : random_(seed) {}
@@ -279,7 +279,7 @@ TEST(quarters_multiply_twice_as_fast_as_halves_on_a_c600) {
   // ByteMLPerf's README: 560 TFLOP/s in float8.
   const double rate = plan.cost.flops / plan.cost.cycles() * 1.5e9;
   CHECK(rate > 280e12 && rate < 566e12);
-  // Bits that fill a load of eight bytes are as many as of halves with half the channels.
+  // With half the channels, halves have as many bits and fill as many loads of eight bytes.
   Problem packed = halves;
   packed.in_channels /= 2;
   packed.input_elements /= 2;

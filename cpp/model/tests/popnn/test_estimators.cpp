@@ -30,7 +30,7 @@ constexpr Formula kFormulas[] = {
     {NonLinearityType::GELU_ERF, {30, 15}, {30, 15}, {30, 15}},
 };
 
-/// T = 9 + 6 (20 + one + (v - 1) vectors + 3 + one more where the elements are no whole vectors);
+/// T = 9 + 6 (20 + one + (v - 1) vectors + 3 + one more if the elements are not whole vectors);
 /// the gradient's loop: 24 + (v - 1) vectors + 1.
 std::uint64_t estimate(const Formula& f, std::uint64_t n, bool half, bool backward) {
   const std::uint64_t width = half ? 4 : 2, of_worker = (n + 6 * width - 1) / (6 * width);
@@ -80,7 +80,7 @@ double broadcastEstimate(std::uint64_t rows, std::uint64_t columns, bool half) {
 
 }  // namespace
 
-/// PopLibs takes two vertices for each, a difference or sum and a product; here it is one map.
+/// PopLibs uses two vertices for each, a difference or sum and a product; here it is one map.
 TEST(norms_are_applied_in_about_the_cycles_of_poplibs) {
   for (const bool half : {false, true})
     for (const std::size_t channels : {1, 4, 16})
@@ -105,8 +105,8 @@ TEST(norms_are_applied_in_about_the_cycles_of_poplibs) {
       }
 }
 
-/// Reductions that scale what they write, and one vertex InverseStdDeviation for each worker: 6 +
-/// the sum over its regions of 4 + 5 for each pair of elements.
+/// Reductions that scale their results, and one vertex InverseStdDeviation for each worker: 6 + the
+/// sum over its regions of 4 + 5 for each pair of elements.
 TEST(norm_statistics_have_the_cycles_of_poplibs) {
   for (const bool half : {false, true})
     for (const bool stable : {false, true})

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kBatch = 3, kSize = 5, kRow = kBatch * kSize;
 
-/// Of states a and b and input x: a' = a / 2 + b x, which is the output too, and b' = b - x.
+/// For states a and b and input x: a' = a / 2 + b x, which is also the output, and b' = b - x.
 struct Steps {
   std::vector<std::vector<float>> outputs;  ///< of all steps; the last a; the last b
 };
@@ -36,8 +36,8 @@ Steps onHost(std::size_t steps, bool reverse, const std::vector<float>& x, std::
   return {{all, a, b}};
 }
 
-/// `in_place`: the output is copied from the state, which stays where it is. `placed`: a turn's
-/// steps lie elsewhere than the sequences.
+/// `in_place`: the output is copied from the state, which is updated in place. `placed`: a turn's
+/// steps are on other tiles than the sequences.
 Steps inTurns(std::size_t steps, bool reverse, bool in_place, bool placed,
               const std::vector<std::vector<float>>& values) {
   check::FloatProgram p;

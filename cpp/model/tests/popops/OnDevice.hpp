@@ -6,8 +6,8 @@
 #include "poplar/Graph.hpp"
 #include "poplar/IPUModel.hpp"
 
-/// A graph with inputs given as values, one program, and results read back: the frame of tests that
-/// are Poplar programs.
+/// A graph with inputs given as values, one program, and results read back, for tests that are
+/// Poplar programs.
 struct OnDevice {
   poplar::Graph graph{poplar::IPUModel().createDevice()};
   poplar::program::Sequence prog;
@@ -32,7 +32,7 @@ struct OnDevice {
     return input(poplar::FLOAT, shape, values);
   }
 
-  /// Compiles and runs the program; once for a graph.
+  /// Compiles and runs the program; call this once per graph.
   template <class T>
   std::vector<T> read(const poplar::Tensor& t, int runs = 1) {
     graph.createHostRead("out", t);

@@ -17,7 +17,7 @@ inline std::int64_t product(const Shape& shape) {
   return n;
 }
 
-/// A typed array behind a view whose dimensions lie in a random order, with gaps and reversals.
+/// A typed array and a view of it with dimensions in a random order, gaps and reversals.
 template <class T>
 struct Array {
   OperandDesc desc;

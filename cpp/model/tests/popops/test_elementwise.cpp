@@ -26,7 +26,7 @@ std::vector<float> ramp(std::size_t n, float from, float step) {
   return v;
 }
 
-/// One run of a program, and several tensors after it.
+/// Runs a program once and reads several tensors.
 class Run {
  public:
   Run(OnDevice& d, const std::vector<poplar::Tensor>& tensors) {
@@ -93,7 +93,7 @@ TEST(in_place_forms_write_their_operand) {
   auto a = d.iota({1000});
   popops::mapInPlace(d.graph, pe::_1 * pe::_1, {a}, d.prog);
   popops::addInPlace(d.graph, a, 0.5f, d.prog);
-  // Read backwards while written forwards: by way of a temporary.
+  // Read backwards while written forwards, so it needs a temporary.
   popops::mapInPlace(d.graph, pe::_1 - pe::_2, {a, a.reverse(0)}, d.prog);
   const auto got = d.read<float>(a);
   for (int k = 0; k < 1000; ++k) {

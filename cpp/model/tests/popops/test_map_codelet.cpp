@@ -13,7 +13,7 @@
 #include "popops/internal/MapCodelet.hpp"
 #include "public/Fixture.hpp"
 
-/// Codelets that popops::outputGeneratedCodelet writes give what popops::map gives.
+/// Codelets that popops::outputGeneratedCodelet writes give the results of popops::map.
 using namespace poplar;
 using namespace poplar::program;
 using ipujax::engine::expr::Op;
@@ -35,7 +35,7 @@ std::string vertexOf(const std::string& code) {
   return "popops::map::" + code.substr(at, code.find(' ', at) - at);
 }
 
-/// Expressions, the codelet and popops::map of each, compared after one run.
+/// Compares the codelet and popops::map of each of several expressions in one run.
 struct Comparison {
   Fixture f{4};
   ComputeSet set = f.graph.addComputeSet("codelets");
@@ -68,7 +68,7 @@ struct Comparison {
     });
   }
 
-  /// `same` of the type that both results are cast to.
+  /// `same` compares two results, which are cast to float.
   void check(const std::function<bool(float, float)>& same) {
     std::istringstream text(source);
     f.graph.addCodelets(text);
@@ -98,7 +98,7 @@ struct Comparison {
   std::vector<std::function<void()>> waiting;
 };
 
-/// Every operation of a type over the operands; gives how many there are.
+/// Adds every operation of a type on the operands; returns their number.
 int addAll(Comparison& c, const std::vector<Tensor>& operands) {
   int count = 0;
   const auto type = operands[0].elementType();

@@ -71,7 +71,7 @@ TEST(a_loop_that_goes_round_its_rows) {
   popops::dynamicUpdate(d.graph, t, sums, at, {0}, {1}, body);
   popops::addInPlace(d.graph, at, 1u, body);
   d.prog.add(program::Repeat(4, body));
-  // Rows 1, 2, 0, 1: the last one adds what the first has left there.
+  // Rows 1, 2, 0, 1: the last one adds to what the first left there.
   CHECK(d.read<float>(t) == (Floats{6, 9, 8, 12, 6, 8}));
 }
 

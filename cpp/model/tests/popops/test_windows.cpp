@@ -174,7 +174,7 @@ TEST(gather_huge_unsigned_index_is_clamped) {
   CHECK_EQ(out.memory[0], 4.0f);
 }
 
-/// Slices and updates that go on at the start of a dimension, at any start.
+/// Slices and updates, from any start, that wrap around to the start of a dimension.
 TEST(one_window_that_wraps) {
   std::mt19937 g(5);
   for (int i = 0; i < 400; ++i) {

@@ -12,7 +12,7 @@ inline void add(Fixture& f, const std::string& source) {
   f.graph.addCodelets(text);
 }
 
-/// Runs one vertex of a type on tile 1, its fields connected; gives its field `out`.
+/// Runs one vertex of a type on tile 1 with these fields; returns its field `out`.
 template <class T>
 std::vector<T> run(Fixture& f, const char* type,
                    const std::vector<std::pair<const char*, poplar::Tensor>>& fields,

@@ -41,7 +41,7 @@ struct Fixture {
     engine.readTensor(name, values.data(), values.data() + n);
     return values;
   }
-  /// Runs what was added, and gives a tensor's elements.
+  /// Runs the program and returns a tensor's elements.
   template <class T = float>
   std::vector<T> run(const poplar::Tensor& t) {
     const auto out = variable("result", t.shape(), t.elementType());

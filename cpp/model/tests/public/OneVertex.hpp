@@ -10,7 +10,7 @@ struct OneVertex : Fixture {
   poplar::ComputeSet cs = graph.addComputeSet("vertex");
   poplar::VertexRef v;
 
-  /// `codelets`: the source that has the type, where it is none of a library's.
+  /// `codelets`: the source that defines the type, if no library does.
   explicit OneVertex(const std::string& type, const char* codelets = "")
       : v((add(codelets), graph.addVertex(cs, type))) {
     graph.setTileMapping(v, 0);
@@ -27,7 +27,7 @@ struct OneVertex : Fixture {
     prog = poplar::program::Sequence({poplar::program::Execute(cs)});
     return run<T>(t);
   }
-  /// Of tile 0, as the program counts them.
+  /// Cycles of tile 0 as the program counts them.
   std::uint64_t cycles() {
     poplar::program::Sequence timed({poplar::program::Execute(cs)});
     return cyclesOf(timed);

@@ -6,7 +6,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Functions read all that they are given before they write, where operands have memory in common.
+/// If operands share memory, functions read all of their inputs before they write.
 using namespace poplar;
 using namespace poplar::program;
 

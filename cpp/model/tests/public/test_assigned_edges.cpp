@@ -4,7 +4,7 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// What codelets assign to their edges reaches the tensors: edges stay where the graph put them.
+/// Values that codelets assign to edges reach the tensors: edges stay where the graph put them.
 using namespace poplar;
 
 namespace {

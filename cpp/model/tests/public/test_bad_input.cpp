@@ -5,14 +5,14 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// What is wrong in a program is an exception of the kind that Poplar's programs catch, whose text
-/// says where; it never ends the process, and the graph and the engine can be used afterwards.
+/// Errors in a program throw exceptions of the kind that Poplar's programs catch, with a message
+/// that says where. They never end the process, and the graph and the engine remain usable.
 using namespace poplar;
 using namespace poplar::program;
 
 namespace {
 
-/// That `run` throws an E whose text has `part`.
+/// Checks that `run` throws an E whose text contains `part`.
 template <class E, class F>
 void throwsAs(const F& run, const std::string& part) {
   try {
@@ -109,7 +109,7 @@ TEST(two_vertices_that_write_one_element) {
   c.add(c.in.slice(0, 4), c.out.slice(3, 7), 1);
   throwsAs<graph_program_compilation_error>([&] { Engine(c.graph, c.prog); },
                                             "both write element 3 of 'out'");
-  // One after the other they may, and many may read one.
+  // They may write one after the other, and many may read one element.
   Codelets d;
   d.add(d.in.slice(0, 4), d.out.slice(0, 4), 0);
   d.add(d.in.slice(0, 4), d.out.slice(4, 8), 1);
@@ -124,7 +124,7 @@ TEST(a_vertex_that_writes_one_element_twice) {
   c.add(c.in.slice(0, 4), concat(c.out.slice(2, 4), c.out.slice(3, 5)), 0);
   throwsAs<graph_program_compilation_error>([&] { Engine(c.graph, c.prog); },
                                             "got element 3 of 'out' twice in 'out'");
-  Codelets d;  // it may read one twice
+  Codelets d;  // a vertex may read one twice
   d.add(concat(d.in.slice(2, 4), d.in.slice(3, 5)), d.out.slice(0, 4), 0);
   Engine(d.graph, d.prog).loadAndRun(d.device);
 }

@@ -44,7 +44,7 @@ TEST(replicas_share_the_elements_of_each_tile) {
   CHECK(back.shape() == t.shape());
   CHECK(f.graph.getTileMapping(back) == f.graph.getTileMapping(t));
   CHECK(back.isParallelWriteable());
-  // The host's side goes to the same places.
+  // The host's rearrangement has the same places.
   const auto& host = reorder.getHostRearrangement();
   std::vector<float> values(21), gathered(host.getNumRearrangedTensorElems()), again(21);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

@@ -157,7 +157,7 @@ TEST(clamps_between_tensors_and_scalars) {
   CHECK(g.result<int>(out) == (Ints{0, 2, 3}));
 }
 
-/// Of vertices of rows, where a scale is a scalar, or a vector of one element for the others.
+/// Vertices of rows take a scalar as a scale, the others a vector of one element.
 void checkScales(const std::string& type, Type data, Type scale, bool of_rows, bool has_tolerance,
                  const Floats& want) {
   OneVertex f(type);

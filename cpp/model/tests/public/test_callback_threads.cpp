@@ -23,7 +23,7 @@ const OptionFlags kThreads{{"streamCallbacks.multiThreadMode", "dedicated"},
                            {"streamCallbacks.numWorkerThreads", "auto"}};
 const OptionFlags kOneThread{{"streamCallbacks.multiThreadMode", "singleThread"}};
 
-/// Where callbacks wait until all replicas have come; says whether they did.
+/// Callbacks wait here until all replicas have arrived. `wait` returns whether they did.
 class Meeting {
  public:
   bool wait() {
@@ -40,7 +40,7 @@ class Meeting {
   unsigned come_ = 0;
 };
 
-/// x = 0 + what "in" gives in each of 4 turns, through the host function "f".
+/// x = 0 + the values of "in" in 4 turns, each passed through the host function "f".
 struct Looping {
   Device device = Fixture::modelOf(8, kReplicas);
   Graph graph{device, replication_factor(kReplicas)};
@@ -69,7 +69,7 @@ struct Looping {
   }
 };
 
-/// Adds 10 to what each replica gives, once all have come.
+/// Adds 10 to the value of each replica once all have arrived.
 void connectFunctions(Engine& engine, Meeting& meeting) {
   for (unsigned i = 0; i < kReplicas; ++i) {
     engine.connectHostFunction("f", i, [&](ArrayRef<const void*> ins, ArrayRef<void*> outs) {
@@ -79,7 +79,7 @@ void connectFunctions(Engine& engine, Meeting& meeting) {
   }
 }
 
-/// And gives each its number.
+/// Also sends each replica its number.
 void connect(Engine& engine, Meeting& meeting) {
   for (unsigned i = 0; i < kReplicas; ++i)
     engine.connectStreamToCallback(

@@ -6,13 +6,13 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Inline assembly of an IPU in codelets: what hosts can do with it, and what they tell of the
-/// rest.
+/// IPU inline assembly in codelets: what hosts can do with it, and the errors that they report for
+/// the rest.
 using namespace poplar;
 
 namespace {
 
-/// What one vertex of a type of the source puts into its field `out`.
+/// The field `out` after running one vertex of a type of the source.
 std::vector<float> run(const std::string& source, const std::string& type) {
   Fixture f;
   std::istringstream text(source);

@@ -11,7 +11,7 @@
 #include "Check.hpp"
 #include "Codelets.hpp"
 
-/// Codelets in the forms that public ones have, besides those of cpp/model/tests/engine.
+/// Codelets in the forms of public ones, in addition to those of cpp/model/tests/engine.
 using namespace poplar;
 using namespace poplar::program;
 
@@ -226,7 +226,7 @@ TEST(what_is_wrong_beside_a_list_in_braces_is_told_of_the_users_line) {
 
 namespace {
 
-/// Supervisors that start their tile's workers by the IPU's instructions, as public ones do.
+/// Supervisors that start their tile's workers with the IPU's instructions, as public ones do.
 const char* const kStarts = R"src(
 #include <poplar/Vertex.hpp>
 #include <tilearch.h>

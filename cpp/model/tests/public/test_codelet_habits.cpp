@@ -4,7 +4,7 @@
 #include "Check.hpp"
 #include "Codelets.hpp"
 
-/// Codelets as public programs have them: with macros, types and numbers of all kinds.
+/// Codelets as in public programs, with macros, types and numbers of all kinds.
 using namespace poplar;
 using namespace poplar::program;
 
@@ -171,7 +171,7 @@ TEST(an_unknown_vertex_is_told_with_the_known_ones) {
 }
 
 TEST(errors_of_a_discarded_way_to_compile_do_not_hide_the_real_one) {
-  // The first way has constant inputs, of which each pointer here is an error of its own.
+  // The first way has constant inputs, for which each pointer here is an error of its own.
   const std::string message = messageOf([] {
     Fixture f;
     add(f, std::string(kBegin) + R"(
@@ -190,7 +190,7 @@ TEST(errors_of_a_discarded_way_to_compile_do_not_hide_the_real_one) {
   });
   CHECK(has(message, "mistyped"));
   CHECK(!has(message, "static_cast"));
-  // For hosts there are no such names at all.
+  // Hosts have no such names at all.
   const std::string for_ipu = messageOf([] {
     Fixture f;
     add(f, std::string(kBegin) + R"(

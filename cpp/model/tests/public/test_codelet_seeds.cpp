@@ -38,7 +38,7 @@ struct DrawAll : MultiVertex {
 };
 )src";
 
-/// The generator of a worker, written down once more.
+/// The generator of a worker, implemented a second time.
 struct Generator {
   std::uint64_t s0, s1;
   explicit Generator(const unsigned* words)
@@ -115,7 +115,7 @@ TEST(vertices_of_a_tile_share_its_workers_in_turn) {
   Drawing d;
   const Words given = counted();
   setHwSeeds(d.graph, d.constant<unsigned>({kTiles, kWorkers, 4}, given), d.prog);
-  constexpr unsigned kVertices = 200;  // of two tiles by turns, more than one thread takes at once
+  constexpr unsigned kVertices = 200;  // on two tiles in turn, more than one thread takes at once
   const Tensor out = d.graph.addVariable(UNSIGNED_INT, {kVertices, 1}, "drawn");
   d.graph.setTileMapping(out, 0);
   const ComputeSet cs = d.graph.addComputeSet();
@@ -157,7 +157,7 @@ TEST(equal_seeds_give_equal_numbers_and_others_give_others) {
   CHECK_EQ(different.size(), std::size_t{4 * kTiles * kWorkers * kDraws});
 }
 
-// The state lives on between runs, and a library's numbers and codelets' follow one another.
+// The state persists between runs, and libraries and codelets draw from one sequence.
 TEST(each_run_goes_on_where_the_last_one_ended) {
   const auto runs = [] {
     Drawing d;
@@ -199,7 +199,7 @@ TEST(a_virtual_graph_has_the_seeds_of_its_tiles) {
   CHECK(std::equal(found.begin(), found.end(), given.begin() + 2 * kWorkers * 4));
 }
 
-/// Replicas of the tiles from one on, which set, draw from and read their generators.
+/// Replicas on the tiles from `first_tile` on set, draw from and read their generators.
 void drawInReplicas(unsigned first_tile, unsigned replicas) {
   const unsigned own = (kTiles - first_tile) / replicas, all = own * replicas;
   Drawing d;

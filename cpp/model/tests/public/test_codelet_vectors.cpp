@@ -1,7 +1,7 @@
 #include "Check.hpp"
 #include "Codelets.hpp"
 
-/// Codelets for the compiler of IPUs: Clang's vectors, and what is there for an IPU alone.
+/// Codelets for the compiler of IPUs: Clang's vectors, and code for IPUs only.
 using namespace poplar;
 using namespace poplar::program;
 

@@ -6,7 +6,7 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// Codelets that count on an IPU's types, or on its branches of the preprocessor.
+/// Codelets that rely on an IPU's types or on its preprocessor branches.
 using namespace poplar;
 
 namespace {
@@ -144,7 +144,7 @@ TEST(sources_that_need_their_branch_for_ipus_are_compiled_as_for_one) {
     return f.run(out);
   };
   CHECK(clamp(clamps) == (std::vector<float>{-1, 1, 2}));
-  // Both ways fail; the error shown is of the IPU's, which has fewer: a host lacks clamped() too.
+  // Both ways fail; the error shown is the IPU's, which has fewer: a host lacks clamped() too.
   std::string wrong = clamps;
   wrong.replace(wrong.find("2.0f"), 4, "none");
   CHECK_THROWS(clamp(wrong), "none");

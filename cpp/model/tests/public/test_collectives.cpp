@@ -175,7 +175,7 @@ TEST(each_ipu_of_a_replica_is_scattered_on_its_own) {
   gcl::reduceScatterToDestinationCrossReplica(graph, data, out, add, prog);
   const auto old = popops::replicatedReduceScatter(graph, data, popops::Operation::ADD, prog);
   for (const auto& t : {part, old}) {
-    CHECK_EQ(t.numElements(), 4U);  // of 3 elements two, on each IPU
+    CHECK_EQ(t.numElements(), 4U);  // two for 3 elements, on each IPU
     CHECK_EQ(ipuOf(graph, t.slice(0, 2)), 0U);
     CHECK_EQ(ipuOf(graph, t.slice(2, 4)), 1U);
   }
@@ -214,7 +214,7 @@ TEST(slices_of_replicas_keep_their_grains) {
   f.graph.setTileMapping(t.slice(9, 13), 2);
   gcl::CollectiveBalancedReorder reorder(f.graph, t, 2, {"t"}, false, 4);
   const auto slice = reorder.createReplicaSlice(HALF);
-  CHECK_EQ(slice.numElements(), 8U + 4U);  // of 9 elements in grains of 4, and of 4
+  CHECK_EQ(slice.numElements(), 8U + 4U);  // for 9 elements in grains of 4, and for 4
   const auto mapping = f.graph.getTileMapping(slice);
   CHECK_EQ(mapping[0][0].size(), 8U);
   CHECK_EQ(mapping[2][0].size(), 4U);

@@ -36,7 +36,7 @@ void forEachPath(std::size_t n, std::size_t classes,
   }
 }
 
-/// -log of the sum over all paths that collapse to the labels; logits [n][classes] or, where
+/// -log of the sum over all paths that collapse to the labels; logits [n][classes] or, if
 /// `are_logs`, log-probabilities.
 double lossOf(const Values& logits, std::size_t classes, const std::vector<unsigned>& labels,
               unsigned blank, bool are_logs) {

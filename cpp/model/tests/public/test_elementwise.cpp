@@ -1,4 +1,4 @@
-// Maps of several expressions, casts in compute sets, and what names operations.
+// Maps of several expressions, casts in compute sets, and names of operations.
 #include <cmath>
 #include <poplar/CSRFunctions.hpp>
 #include <popops/Cast.hpp>

@@ -4,8 +4,8 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// Codelets of elementwise operations written with popops/elementwiseCodelets.hpp, which instances
-/// are made by.
+/// Codelets of elementwise operations written with popops/elementwiseCodelets.hpp, which makes
+/// their instances.
 using namespace poplar;
 
 namespace {
@@ -61,7 +61,7 @@ class Doubles : public MultiVertex {
 }  // namespace mine
 )";
 
-/// Of the first `most` of 8, 27, 64.
+/// Roots of the first `most` of 8, 27, 64.
 template <class T>
 std::vector<T> roots(const std::string& type, unsigned most) {
   OneVertex c("mine::Roots<popops::expr::UnaryOpType::" + type + ">", kCodelets);

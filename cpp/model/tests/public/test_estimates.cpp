@@ -17,7 +17,7 @@ TEST(cycles_of_slices_and_updates_are_those_of_popLibs_estimators) {
   CHECK_EQ(getMultiSliceCycleEstimate(half, 16, 24, 2, 1), 6U * (30 + 2 * (19 + 2 * 4) + 2 * 8));
   CHECK_EQ(getMultiSliceCycleEstimate(half, 16, 24, 2, 1, true),
            6U * (29 + 2 * (19 + 2 * 4) + 2 * 8));
-  // 20 cycles for each halving of sorted indices in place of a look at each.
+  // 20 cycles for each halving of sorted indices instead of checking each index.
   CHECK_EQ(getMultiSliceCycleEstimate(half, 16, 32, 2, 1, false, true),
            6U * (30 + 2 * (19 + 2 * 4) + 5 * 20));
   const MultiUpdateOpTargetParameters words(target, FLOAT);

@@ -6,8 +6,8 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// What connect() takes for each kind of field: a vector one dimension, a list of vectors two or
-/// tensors of one, a scalar one element.
+/// What connect() accepts for each kind of field: one dimension for a vector, two or tensors of one
+/// for a list of vectors, one element for a scalar.
 using namespace poplar;
 
 namespace {
@@ -131,7 +131,7 @@ TEST(scalars_of_a_type_compiled_with_the_engine) {
   CHECK_THROWS(c.result<float>(variable(c, {1})), "needs a tensor of one dimension for field");
 }
 
-/// Bits of one type that a codelet reads and writes as another of the same size.
+/// Checks a codelet that reads and writes the bits of one type as another of the same size.
 template <class From>
 void checkReinterpreted(const std::string& field, Type from, Type to, const std::vector<From>& in,
                         const std::vector<From>& out) {

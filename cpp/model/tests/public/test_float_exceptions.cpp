@@ -28,7 +28,7 @@ struct Operands {
   void behave(bool inv, bool div0, bool oflo) {
     setFloatingPointBehaviour(f.graph, f.prog, {inv, div0, oflo, false, true});
   }
-  /// The exception that ends a run of what was added; "" for none.
+  /// The exception that ends a run of the program; "" for none.
   std::string exception(const OptionFlags& options = {}) {
     Engine engine(f.graph, f.prog, options);
     engine.load(f.device);

@@ -13,13 +13,13 @@
 #include "Check.hpp"
 #include "Codelets.hpp"
 
-/// Small programs in the manner of public ones, each with what its models use.
+/// Small programs in the style of public ones, which use the same features.
 using namespace poplar;
 using namespace poplar::program;
 
 namespace {
 
-/// The elements of a tensor after a program.
+/// The elements of a tensor after the program has run.
 template <class T = float>
 std::vector<T> after(Fixture& f, const Tensor& t) {
   f.graph.createHostRead("after", t);
@@ -290,7 +290,7 @@ TEST(renderers_keep_structures_in_bytes) {
   CHECK_EQ(unsigned{rays[9]}, 0x34u);  // the half 0.25
 }
 
-// A search of a graph in breadth: loops until a flag, several reductions at once.
+// A breadth-first search of a graph: loops until a flag, several reductions at once.
 TEST(searches_repeat_while_a_flag_is_false) {
   Fixture f;
   add(f, R"src(
@@ -345,7 +345,7 @@ TEST(searches_repeat_while_a_flag_is_false) {
   CHECK(after<int>(f, dist) == (std::vector<int>{0, 1, 2, inf}));
 }
 
-// A sort by exchanges of odd and even neighbours, until a reduction finds it sorted.
+// An odd-even sort that runs until a reduction finds the values sorted.
 TEST(sorts_exchange_odd_and_even_neighbours) {
   Fixture f;
   add(f, R"src(
@@ -386,7 +386,7 @@ TEST(sorts_exchange_odd_and_even_neighbours) {
   CHECK(after(f, t) == (std::vector<float>{1, 2, 3, 4, 5, 6, 7}));
 }
 
-// A simulator of circuits: the first device that attaches, cycles of a program, tiles by intervals.
+// A circuit simulator: the first device that attaches, cycles of a program, tiles by intervals.
 TEST(simulators_take_a_device_that_attaches) {
   setenv("IPUJAX_MODEL_AS_IPU", "1", 1);
   auto manager = DeviceManager::createDeviceManager();

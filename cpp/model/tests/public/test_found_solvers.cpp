@@ -13,8 +13,8 @@
 #include "Check.hpp"
 #include "Codelets.hpp"
 
-/// Further programs in the manner of public ones: stencils, sums by workers that wait for one
-/// another, a cache over a remote buffer, attention by blocks.
+/// More programs in the style of public ones: stencils, sums by workers that wait for one another,
+/// a cache over a remote buffer, attention by blocks.
 using namespace poplar;
 using namespace poplar::program;
 namespace pe = popops::expr;
@@ -61,7 +61,7 @@ constexpr const char* kStencil = R"src(
 
 }  // namespace
 
-// A stencil on a 2 by 2 grid of tiles, whose vertices take their neighbours' edges where they lie.
+// A stencil on a 2 by 2 grid of tiles, whose vertices read their neighbours' edges in place.
 // Long: one program.
 TEST(stencils_take_halos_of_their_neighbours) {
   Fixture f;
@@ -128,7 +128,7 @@ TEST(stencils_take_halos_of_their_neighbours) {
   for (std::size_t i = 0; i < 36; ++i) CHECK_NEAR(got[i], want[i], 1e-6);
 }
 
-// A product of vectors in parts: static memory that workers share, and the last one waits.
+// A product of vectors in parts: workers share static memory, and the last one waits.
 TEST(workers_wait_for_the_parts_of_others) {
   Fixture f;
   add(f, R"src(
@@ -178,7 +178,7 @@ TEST(workers_wait_for_the_parts_of_others) {
   CHECK_EQ(f.read(engine, "out", 1)[0], 31 * 2.25f);
 }
 
-// A cache: lines of a remote buffer go by tiles for input and output to where they are kept.
+// A cache: lines of a remote buffer pass through tiles for input and output to their places.
 TEST(caches_fetch_lines_of_remote_buffers) {
   Fixture f;
   constexpr std::size_t kLines = 10, kCached = 4, kLine = 6, kFetched = 2;

@@ -19,7 +19,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Names and corners of the API that public programs meet rarely.
+/// Names and corners of the API that public programs rarely use.
 using namespace poplar;
 using namespace poplar::program;
 

@@ -10,7 +10,7 @@
 
 #include "Check.hpp"
 
-/// The graph's side of the API: constants, values of the host, views, programs in older forms.
+/// The graph's part of the API: constants, values of the host, views, programs in older forms.
 using namespace poplar;
 using namespace poplar::program;
 

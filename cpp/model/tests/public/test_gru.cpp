@@ -13,7 +13,8 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// A GRU in double; `steps` of each sequence. All values are in one vector, for differences.
+/// A GRU in double. `steps` has the length of each sequence. All values are in one vector, for
+/// finite differences.
 struct Gru {
   std::size_t T, B, I, O;
   bool full, after, attention;
@@ -78,7 +79,7 @@ struct Gru {
   }
 };
 
-/// A layer's tensors, and the overload that its kind asks for.
+/// A layer's tensors, and the overload that its kind needs.
 struct Program {
   Fixture& f;
   const popnn::gru::GruParams& params;
@@ -112,7 +113,7 @@ struct Program {
   }
 };
 
-/// One random layer, forward and back, against differences.
+/// Checks one random layer, forward and backward, against finite differences.
 void checkLayer(std::mt19937& random, int kind, bool after, bool attention) {
   Gru wanted{1 + random() % 3,
              1 + random() % 3,

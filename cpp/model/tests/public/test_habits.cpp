@@ -12,7 +12,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// What public programs rely on without a word in the documentation.
+/// Undocumented behaviour that public programs rely on.
 using namespace poplar;
 using namespace poplar::program;
 

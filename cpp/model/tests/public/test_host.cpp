@@ -14,7 +14,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// What programs do on the host's side: callbacks, host functions, profiles, devices.
+/// The host's part of programs: callbacks, host functions, profiles, devices.
 using namespace poplar;
 using namespace poplar::program;
 
@@ -32,7 +32,7 @@ struct Counting final : StreamCallback {
 
 std::atomic<bool> engine_has_ended{false};
 
-/// x = x + what a stream gives, `rounds` times.
+/// x = x + the next value of a stream, `rounds` times.
 struct Sum {
   Device device = IPUModel().createDevice();
   Graph graph{device};

@@ -12,7 +12,7 @@
 #include "Fixture.hpp"
 #include "OneVertex.hpp"
 
-/// Vertices of PopLibs that programs name themselves.
+/// Vertices of PopLibs that programs add by name.
 using namespace poplar;
 using namespace poplar::program;
 using poputil::templateVertex;

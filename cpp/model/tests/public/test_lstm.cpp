@@ -13,7 +13,8 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// An LSTM in double; `steps` of each sequence. All values are in one vector, for differences.
+/// An LSTM in double. `steps` has the length of each sequence. All values are in one vector, for
+/// finite differences.
 struct Lstm {
   std::size_t T, B, I, O;
   bool full;
@@ -64,7 +65,7 @@ struct Lstm {
   }
 };
 
-/// One random layer, forward and back, against differences.
+/// Checks one random layer, forward and backward, against finite differences.
 void checkLayer(std::mt19937& random, int kind, const OptionFlags& options) {
   Lstm wanted{1 + random() % 3,
               1 + random() % 3,

@@ -43,7 +43,7 @@ class Scale : public poplar::Vertex {
 };
 )";
 
-/// The cycles of a vertex that an estimator, a number, or nothing says.
+/// The cycles of a vertex by an estimator, by an estimate of its own, or without either.
 double cyclesOf(const PerfEstimateFunc& estimator, bool own = false) {
   Fixture f;
   std::istringstream source(kScale);

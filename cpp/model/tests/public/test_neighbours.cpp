@@ -37,7 +37,7 @@ const char* const kCodelet = R"(
     }
   };)";
 
-/// Bytes of floats that begin at a word of 8 bytes, up to the next.
+/// Bytes of this many floats, rounded up to whole words of 8 bytes.
 std::size_t inWords(std::size_t floats) { return (4 * floats + 7) / 8 * 8; }
 
 /// Rows of blocks, each on a tile of its own, and the vertices between two such sets of blocks.
@@ -81,7 +81,7 @@ struct Blocks : Fixture {
     return none;
   }
 
-  /// The cells from (first, first) to (last, last) of a dimension, one more on each side.
+  /// Adds a vertex that reads its block and one more cell on each side.
   void addVertex(const ComputeSet& cs, std::size_t i, std::size_t j) {
     const unsigned tile = tileOf(i, j);
     const std::size_t top = i * kBlock, left = j * kBlock;
@@ -100,7 +100,7 @@ struct Blocks : Fixture {
   }
 };
 
-/// Bytes of tile 0, and the steps that a run takes.
+/// Bytes of tile 0, and the number of steps in a run.
 std::pair<std::uint64_t, std::size_t> accountOf(std::size_t side) {
   Blocks f(side, side);
   Engine engine(f.graph, f.prog);
@@ -164,7 +164,7 @@ TEST(each_of_1472_tiles_is_charged_for_what_its_own_vertex_reads) {
       CHECK_EQ(cells.numElements(), kRow);
       if (cells.getContiguousRegions().size() > 1) bytes += inWords(kRow);
     }
-    // What comes last need not fill its word.
+    // The last word need not be full.
     const std::uint64_t charged = tiles[tile].memory().category().variable().total();
     CHECK(charged <= bytes && bytes < charged + 8);
   }

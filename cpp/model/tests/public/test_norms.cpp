@@ -73,7 +73,7 @@ struct Reference {
     }
     return found;
   }
-  /// Of gamma and beta.
+  /// The gradients of gamma and beta.
   std::pair<std::vector<double>, std::vector<double>> ofParams(
       const std::vector<double>& x, const std::vector<double>& grads) const {
     const auto y = whitened(x);
@@ -93,8 +93,8 @@ void take(const std::vector<float>& found, std::size_t& at, const std::vector<do
   for (const double x : wanted) CHECK_NEAR(found[at++], x, 2e-3 * (1 + std::abs(x)));
 }
 
-/// What a layer gives: mean, invStdDev, output, whitened, and gradients of gamma, beta and acts,
-/// the last two pairs from activations and from whitened ones.
+/// A layer's results: mean, invStdDev, output, whitened, and gradients of gamma, beta and acts, the
+/// last two pairs from activations and from whitened ones.
 using Layer = std::function<std::vector<Tensor>(Fixture&, Tensor, Tensor, Tensor, Tensor)>;
 
 void checkLayer(std::mt19937& random, Reference reference, const Layer& layer) {
@@ -226,7 +226,7 @@ TEST(normalisation_over_replicas_adds_their_sums) {
 
 TEST(normalisation_of_halves_sums_in_floats) {
   Fixture f;
-  const std::size_t n = 4096;  // 4096 * 30 is no half
+  const std::size_t n = 4096;  // 4096 * 30 is not a half
   const Tensor x = f.constant<float>({n, 1}, std::vector<float>(n, 30.0f), HALF);
   const auto [mean, inverse] = poplin::normStatistics(f.graph, x, 1, f.prog, true);
   CHECK_EQ(mean.elementType(), HALF);

@@ -12,7 +12,7 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// What programs for SDKs before 1.3 name, and headers of PopLibs that few programs use.
+/// Names that programs for SDKs before 1.3 use, and headers of PopLibs that few programs use.
 using namespace poplar;
 using namespace poplar::program;
 using namespace popsys;
@@ -108,7 +108,7 @@ TEST(a_layer_names_its_products) {
   const auto all = poplin::fc::getMatMulPrePlanParameters(layer, given, HALF, false);
   CHECK_EQ(all.size(), 3U);
   const char* const passes[] = {"TRAINING_FWD", "TRAINING_BWD", "TRAINING_WU"};
-  // Of [G, M, K] x [G, K, N]: what each makes is the output, the input and the weights.
+  // For [G, M, K] x [G, K, N], the passes make the shapes of the output, the input and the weights.
   const std::vector<std::size_t> made[] = {{2, 3, 7}, {2, 3, 5}, {2, 5, 7}};
   poplin::PlanningCache cache;
   Fixture f;

@@ -27,7 +27,7 @@ struct Small {
   bool denorms;
   bool infs;
 
-  /// By the bits without a sign; the position in the list is what is packed.
+  /// Values by their bits without the sign; the position in the list is the packed value.
   std::vector<double> values() const {
     std::vector<double> all;
     const int exponents = (1 << exponent) - (infs ? 1 : 0);
@@ -47,7 +47,7 @@ struct Small {
   }
 };
 
-/// The position in `all` that |x| is rounded to; as many as there are where it is too large.
+/// The position in `all` that |x| is rounded to; all.size() if it is too large.
 std::size_t positionOf(const std::vector<double>& all, double x, RoundType mode) {
   const double size = std::abs(x);
   const double step = all[all.size() - 1] - all[all.size() - 2];

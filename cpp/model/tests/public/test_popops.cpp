@@ -224,8 +224,8 @@ TEST(splines_sum_over_their_grid) {
                              (size[d] - static_cast<int>(degree) * open[d]);
             const int cell = static_cast<int>(v);
             const int which = static_cast<int>(k % (degree + 1));
-            // Of the splines that are not zero in the cell, the one that begins `degree` before it
-            // comes first.
+            // The first spline that is not zero in the cell is the one that begins `degree` before
+            // it.
             factor *= bspline(degree, which - static_cast<int>(degree), v - cell);
             at += (cell + which) % size[d] * stride;
             stride *= size[d];

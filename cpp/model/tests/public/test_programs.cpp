@@ -9,7 +9,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Programs in the forms that are found in public: what they print, write and count.
+/// Programs in the forms found in public code: what they print, write and count.
 using namespace poplar;
 using namespace poplar::program;
 

@@ -19,7 +19,7 @@ using namespace poplar::program;
 
 namespace {
 
-/// A product, then a sum in a loop of four turns; the engine leaves a report where it is asked to.
+/// A product, then a sum in a loop of four turns; the engine writes a report if asked to.
 struct Profiled : Fixture {
   explicit Profiled(const OptionFlags& options) : Fixture(16), engine(make(options)) {
     engine.load(device);
@@ -228,7 +228,7 @@ TEST(blocks_that_a_filter_names_are_told_once_for_each_execution) {
     CHECK(blocks[i].cyclesTo() > blocks[i + 1].cyclesTo());  // the product follows
     CHECK(blocks[i].cyclesTo() <= blocks[i + 2].cyclesFrom());
   }
-  // One tile is told of, and a filter is for whole names.
+  // Only one tile is reported, and a filter matches whole names.
   CHECK(report.execution().blocks(1).empty());
   CHECK_EQ(namesOf(f.report({{"profiler.blocks.filter", "inner"}, {"profiler.blocks.tile", "5"}})
                        .execution()
@@ -435,7 +435,7 @@ TEST(filters_of_an_altered_report_are_refused) {
     std::ofstream(file) << "ipujax profile 1\n@profiler.blocks.filter " << filter << "\n\n";
     pva::openReport(file);
   };
-  CHECK_THROWS(open("outer"), "the bytes end too early");  // there is no program behind it
+  CHECK_THROWS(open("outer"), "the bytes end too early");  // no program follows it
   CHECK_THROWS(open("out("), "an altered one");
   CHECK_THROWS(open("[z-a]"), "an altered one");
   std::remove(file.c_str());

@@ -38,7 +38,7 @@ float valueOf(Format format, int scale, unsigned bits) {
   return bits & 0x80 ? -magnitude : magnitude;
 }
 
-/// The value nearest to x, the one with even bits of two.
+/// The value nearest to x; of two, the one with even bits.
 float nearestTo(Format format, int scale, float x) {
   float best = 0;
   float distance = std::numeric_limits<float>::infinity();
@@ -157,7 +157,7 @@ TEST(views_copies_and_clones_of_quarters_keep_their_metadata) {
   CHECK(same.elementType() == QUARTER && same.getMetadata() == m);
   f.prog.add(Copy(q, same));
   CHECK_EQ(f.graph.cloneN(q, 3).shapeToString(), "{3,2,3}");
-  // Of another format: the metadata of a whole variable go with it.
+  // A copy of a whole variable to one of another format copies its metadata too.
   const Tensor other = f.graph.addVariable(QUARTER, {2, 3}, VariableMappingMethod::LINEAR);
   f.prog.add(Copy(q, other));
   CHECK_THROWS(Copy(q[0], other[0]), "Cast the source");
@@ -323,7 +323,7 @@ TEST(vertices_fill_quarters_of_their_tensors_metadata) {
 
 namespace {
 
-/// Gives the metadata of all vectors that it is connected to: of one, and of two lists.
+/// Writes the metadata of all vectors that it is connected to: one vector, and two lists.
 const char* const kMetadataCodelet = R"(
 #include <poplar/QuarterFloat.hpp>
 #include <poplar/Vertex.hpp>
@@ -362,7 +362,7 @@ TEST(codelets_see_the_metadata_of_each_tensor) {
       rows.push_back(f.graph.clone(QUARTER, m, bytes));
       f.prog.add(Copy(bytes, rows.back().reinterpret(UNSIGNED_CHAR)));
     }
-    // Set when the program runs, by what is a variable until then.
+    // Metadata that are set when the program runs, from a variable.
     const auto scale = f.constant<int>({}, {late});
     const auto m = createVariableMetadataTensor(f.graph, Format::F143, scale, f.prog);
     const auto set = f.graph.addVariable(QUARTER, m, {2, 4});

@@ -7,7 +7,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-// Where the results of reductions lie that are given no output, or one without a mapping.
+// The tiles of reductions' results if they are given no output, or one without a mapping.
 using namespace poplar;
 using popops::Operation;
 
@@ -25,7 +25,7 @@ std::vector<unsigned> tilesOf(const Graph& graph, const Tensor& t) {
   return tiles;
 }
 
-/// Rows on random tiles, reduced along their elements, which are the dimensions named.
+/// Rows on random tiles, reduced along the dimension of their elements, `dims`.
 struct Rows {
   Fixture f{kTiles};
   std::vector<unsigned> tiles;

@@ -38,7 +38,7 @@ Values vanilla(const Values& v, std::size_t T, std::size_t B, std::size_t I, std
   return found;
 }
 
-/// The states of the test's cell: the last one, those of all steps, what is kept and the counters.
+/// The states of the test's cell: the last one, those of all steps, the kept ones and the counters.
 std::vector<Values> summed(const std::vector<float>& x, const std::vector<unsigned>& steps,
                            bool reverse, std::size_t T, std::size_t B, std::size_t O) {
   Values state(B * O, 0), sequence(T * B * O, 0), before(2 * T * B * O, 0);
@@ -85,7 +85,7 @@ TEST(vanilla_layers_and_their_gradients) {
     const auto none = rnn::rnnBwdSequence(f.graph, false, true, f.prog, t[1], out, t[4], t[2], t[3],
                                           grad, t[0], type, FLOAT);
     CHECK(!std::get<0>(none).valid() && !std::get<3>(none).valid());
-    // One step alone, the last.
+    // Only one step, the last.
     const Tensor zero = rnn::createBwdState(f.graph, FLOAT, static_cast<unsigned>(B),
                                             static_cast<unsigned>(O), f.prog);
     const auto last =

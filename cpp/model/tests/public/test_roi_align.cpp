@@ -13,7 +13,7 @@ using popnn::experimental::roiAlignParams;
 
 namespace {
 
-/// RoIAlign as its authors' loops have it, in double.
+/// RoIAlign by the loops of its authors, in double.
 Values reference(const Values& data, const std::vector<std::size_t>& shape,
                  const std::vector<float>& rois, const std::vector<unsigned>& images,
                  const roiAlignParams& p) {

@@ -63,7 +63,7 @@ TEST(rows_of_an_interval_are_decremented) {
 }
 
 TEST(several_intervals_in_one_vertex) {
-  for (const bool updates : {false, true}) {  // columns 2 and 3 of a row, and the row behind it
+  for (const bool updates : {false, true}) {  // columns 2 and 3 of a row, and the row after it
     OneVertex f(templateVertex(
         updates ? "popops::UpdateIntervalsDEC" : "popops::SelectFromIntervals", FLOAT));
     const Tensor params = f.onTile<float>({2, 4}, {2, 3, 10, 11, 4, 5, 6, 7});

@@ -15,7 +15,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-/// Where tables and slices lie, their plans, and the options of slices.
+/// The mapping of tables and slices, their plans, and the options of slices.
 using namespace poplar;
 using Dims = std::vector<std::size_t>;
 
@@ -220,7 +220,7 @@ TEST(tensors_of_a_plan_lie_as_it_says) {
       for (std::size_t j = 0; j < kColumns; ++j)
         CHECK_EQ(slice_tiles[i * kColumns + j],
                  (i / first * c.rows + i % first / second) * c.columns + j / width);
-    // And what is computed with them does not depend on where they lie.
+    // Results computed with them do not depend on their mapping.
     f.graph.setInitialValue(table, counted(kRows * kColumns));
     std::vector<unsigned> at(kLookups);
     for (unsigned i = 0; i < kLookups; ++i) at[i] = i * 7 % kRows;
@@ -272,7 +272,7 @@ TEST(plans_keep_within_the_tiles_and_their_memory) {
   CHECK(large.size() >= 48);
   CHECK(*std::max_element(large.begin(), large.end()) <= 2 * 5000 * 64 / 64);
   CHECK(!loadsOf({{"usedForUpdate", "false"}, {"availableMemoryProportion", "0"}}, 5000, 64, 100)
-             .empty());  // no plan does: as without a limit
+             .empty());  // no plan fits: as without a limit
   for (const char* operation : {"none", "add", "max"})
     CHECK(!loadsOf({{"operationForUpdate", operation}, {"indicesAreSorted", "true"}}, 100, 3, 7)
                .empty());

@@ -13,7 +13,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// MultiSlice and its kin on a table of 5 rows of 2, of which the vertex has those from 10 on.
+/// Connects MultiSlice or a similar vertex to a table of 5 rows of 2; their offsets begin at 10.
 void connectTable(OneVertex& f, const Tensor& table, const Tensor& slices,
                   const std::vector<unsigned>& offsets) {
   f.graph.connect(f.v["offsets"], f.onTile<unsigned>({offsets.size()}, offsets));
@@ -109,7 +109,7 @@ TEST(reductions_of_contiguous_elements) {
 }
 
 TEST(reductions_of_rows_and_their_scale) {
-  // Two outputs, of which each is that of two rows with two of its size.
+  // Two outputs, each of which reduces two rows of twice its size.
   const auto rows = [](const std::string& type, bool scales) {
     OneVertex f(type);
     const Tensor out = f.onTile<float>({2, 2}, {100, 200, 300, 400});

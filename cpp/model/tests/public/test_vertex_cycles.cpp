@@ -4,7 +4,7 @@
 #include "Check.hpp"
 #include "OneVertex.hpp"
 
-/// What vertices of popops cost, by differences that PopLibs' estimators give.
+/// The cost of popops vertices, by differences that PopLibs' estimators give.
 using namespace poplar;
 using poputil::templateVertex;
 
@@ -12,7 +12,7 @@ namespace {
 
 using Floats = std::vector<float>;
 using Numbers = std::vector<unsigned>;
-constexpr std::uint64_t kWorkers = 6;  ///< a vertex has one turn of its tile in six
+constexpr std::uint64_t kWorkers = 6;  ///< a vertex gets one of six turns of its tile
 
 }  // namespace
 

@@ -31,7 +31,7 @@ Counts countsOf(const std::vector<pva::VertexInstance>& instances) {
   return counts;
 }
 
-/// Of all tiles, which the compute sets and the profile have to agree with.
+/// The vertices of all tiles, after checking that the compute sets and the profile agree.
 Counts vertices(Fixture& f) {
   const Engine engine(f.graph, f.prog);
   const auto compilation = engine.getReport().compilation();

@@ -6,7 +6,7 @@
 #include "Check.hpp"
 #include "Fixture.hpp"
 
-// Fields of vertices: what a codelet writes to them is there when it runs next.
+// Fields of vertices keep the values that a codelet writes until it runs again.
 
 using namespace poplar;
 using namespace poplar::program;

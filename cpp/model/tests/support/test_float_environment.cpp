@@ -16,7 +16,7 @@ using namespace poplar::program;
 
 namespace {
 
-/// The environment of the threads on which jaxlib compiles, with another rounding as well.
+/// The environment of the threads on which jaxlib compiles, with another rounding mode as well.
 class ForeignEnvironment {
  public:
   ForeignEnvironment() {
@@ -32,7 +32,7 @@ class ForeignEnvironment {
   std::fenv_t before_;
 };
 
-volatile float smallest = 0x1p-126f;  // that is normal
+volatile float smallest = 0x1p-126f;  // the smallest normal number
 volatile float one = 1;
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Rows that are read before they are asked for, on a thread of their own."""
+"""Reads rows before they are needed, on a thread of its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: Reads that nobody asked for stay until so many others began.
+#: Maximum number of reads that are kept for later lookups.
 _MOST_READS = 64
 
-#: What a read is asked for by: its part of the table, and the ids' bytes.
+#: Identifies a read: its part of the table, and the ids' bytes.
 Key = tuple[object, bytes]
 
 
@@ -25,17 +25,17 @@ class _Read:
 
 
 class Ahead:
-    """Reads under way, by what they read.
+    """Reads in progress, by key.
 
-    A read sees rows before or after a change that comes meanwhile; the ids of such changes are
-    noted, and these rows are read again. So a read ahead never changes a result.
+    A read sees rows before or after a concurrent change; the ids of such changes are noted, and
+    these rows are read again. So a read ahead never changes a result.
     """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._reads: OrderedDict[Key, _Read] = OrderedDict()
         self._threads: ThreadPoolExecutor | None = None
-        self.num_used = 0  #: lookups that found their rows here
+        self.num_used = 0  #: number of lookups that found their rows here
 
     def begin(self, key: Key, read: Callable[[], np.ndarray]) -> None:
         """Begins to read, unless the same rows are being read already."""
@@ -50,9 +50,9 @@ class Ahead:
 
     @contextmanager
     def changing(self, ids: np.ndarray | None) -> Iterator[None]:
-        """Where these rows, or the whole table, are written; no lookup runs meanwhile.
+        """Surrounds a write of these rows, or of the whole table; no lookup runs meanwhile.
 
-        A read may begin at any moment of it, so the change is noted when the last row is written.
+        A read may begin at any moment, so the change is noted after the last row is written.
         """
         try:
             yield
@@ -65,7 +65,7 @@ class Ahead:
                         read.changed.append(ids)
 
     def take(self, key: Key) -> tuple[np.ndarray, np.ndarray] | None:
-        """The rows that were read, and the ids of those that changed since; None: nothing was."""
+        """The rows that were read, and the ids of those that changed since; None if not read."""
         with self._mutex:
             read = self._reads.pop(key, None)
         if read is None:

@@ -1,6 +1,6 @@
-"""Tables in files: a header of JSON in 512 bytes, the rows, and what is accumulated.
+"""Tables in files: a JSON header of 512 bytes, the rows, and accumulated gradients.
 
-What is accumulated are ids (int64) and values (float32). A checksum covers all that follows the
+Accumulated gradients are ids (int64) and values (float32). A checksum covers everything after the
 header.
 """
 
@@ -26,7 +26,7 @@ from ipujax.host.new_files import replacing
 
 MAGIC = b"IPUEMBED"
 HEADER_BYTES = 512
-#: A file is read and written in pieces of so many bytes.
+#: Bytes of the pieces in which a file is read and written.
 PIECE_BYTES = 1 << 24
 DTYPES = {
     "float16": np.dtype(np.float16),
@@ -37,7 +37,7 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Header:
-    """What the header says; `entries` are the accumulated gradients."""
+    """The contents of the header; `entries` is the number of accumulated gradients."""
 
     rows: int
     columns: int
@@ -49,7 +49,7 @@ class Header:
 
     @property
     def bytes_after(self) -> int:
-        """The size of what follows the header."""
+        """The number of bytes after the header."""
         row_bytes = self.columns * DTYPES[self.dtype].itemsize
         return self.rows * row_bytes + self.entries * (8 + 4 * self.columns)
 
@@ -58,10 +58,10 @@ class Header:
 
 
 def save(table: HostTable, path: Path) -> None:
-    """Writes the table, in its version, to the file, which is replaced in one step.
+    """Writes the table to the file, which is replaced atomically.
 
     Raises:
-        OSError: no room, no right; the file that was there is as before.
+        OSError: no space or no permission; an existing file stays as before.
     """
     with table.lock.reading(), in_order(table.rows), replacing(path) as file:
         _write(table, file)
@@ -91,7 +91,7 @@ def _write(table: HostTable, file: IO[bytes]) -> None:
 
 
 def _accumulated(table: HostTable) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and values, of whole rows: [n], [n, columns]."""
+    """Ids [n] and values of whole rows [n, columns]."""
     num_columns = table.rows.shape[1]
     ids, values = [np.zeros(0, np.int64)], [np.zeros((0, num_columns), np.float32)]
     for columns, (some_ids, some_values) in table.accumulated:
@@ -116,10 +116,10 @@ def _pieces(array: np.ndarray) -> Iterator[memoryview]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[tuple[IO[bytes], Header]]:
-    """The file and its header, after all of the file was checked.
+    """The file and its header, after the whole file was checked.
 
     Raises:
-        ConfigError: it is no saved table, or is damaged.
+        ConfigError: it is not a saved table, or is damaged.
     """
     with opened_file(path) as file:
         header = _header(path, file)

@@ -14,16 +14,16 @@ import numpy as np
 
 from ipujax.errors import CallbackError, ConfigError
 
-#: A table is filled in blocks of about so many bytes.
+#: Approximate bytes of the blocks in which a table is filled.
 BLOCK_BYTES = 1 << 24
 
 
 def new_rows(shape: tuple[int, int], dtype: np.dtype, path: Path | None) -> np.ndarray:
-    """Zeros, in memory or in a new .npy file whose room on the disk is reserved.
+    """Zeros, in memory or in a new .npy file whose disk space is reserved.
 
     Raises:
         ConfigError: the file exists.
-        OSError: no room or no right; nothing is left behind.
+        OSError: no space or no permission; no file is left behind.
     """
     if path is None:
         return np.zeros(shape, dtype)
@@ -41,7 +41,7 @@ def new_rows(shape: tuple[int, int], dtype: np.dtype, path: Path | None) -> np.n
             header = {"descr": stored.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             begin = file.tell()
-            # A full disk is an error here. Later it would end the process.
+            # Here a full disk is an error; later it would end the process.
             os.posix_fallocate(file.fileno(), 0, begin + math.prod(shape) * dtype.itemsize)
             memory = mmap.mmap(file.fileno(), 0)
     except BaseException:
@@ -63,7 +63,7 @@ def memory_of(rows: np.ndarray) -> mmap.mmap | None:
 def check_of(rows: np.ndarray) -> Callable[[], None]:
     """A function that raises CallbackError once the rows' file is too short for them.
 
-    `np.memmap` of users is checked as well as what `new_rows` mapped.
+    It checks users' `np.memmap`s as well as what `new_rows` mapped.
     """
     base: Any = rows
     begin = 0  #: of the memory, in the file
@@ -101,7 +101,7 @@ def _has_file(memory: mmap.mmap) -> bool:
 
 @contextmanager
 def in_order(rows: np.ndarray) -> Iterator[None]:
-    """Reads of a memory-mapped file that go from the first row to the last."""
+    """Surrounds reads of a memory-mapped file from the first row to the last."""
     memory = memory_of(rows)
     if memory is None:
         yield
@@ -114,7 +114,7 @@ def in_order(rows: np.ndarray) -> Iterator[None]:
 
 
 def fill(rows: np.ndarray, initializer: Callable[[int, int], Any]) -> None:
-    """Fills the rows by an initializer, which takes the first row and the number of a block."""
+    """Fills the rows by an initializer, which takes a block's first row and number of rows."""
     size = max(1, BLOCK_BYTES // (rows.shape[1] * rows.itemsize))
     for begin in range(0, len(rows), size):
         block = rows[begin : begin + size]

@@ -11,10 +11,10 @@ import numpy as np
 from ipujax.api.arguments import LARGEST_INT32, whole_number
 from ipujax.errors import CallbackError, ConfigError
 
-#: Runs of equal ids up to this length are added up together, longer ones each for itself.
+#: Runs of equal ids up to this length are added up together, longer ones one by one.
 _MOST_PASSES = 8
 
-#: Ids of rows [n], and what is subtracted from them [n, columns], float32.
+#: Ids of rows [n], and the float32 values [n, columns] to subtract from them.
 Change = tuple[np.ndarray, np.ndarray]
 
 
@@ -23,14 +23,14 @@ class HostEmbeddingSGD:
     """Stochastic gradient descent for `ipujax.HostEmbedding`, with or without accumulation.
 
     A row becomes row - learning_rate * sum of its gradients. Sums are float32; a row of float16 or
-    bfloat16 is rounded once an update.
+    bfloat16 is rounded once per update.
 
     Args:
         learning_rate: a number of at least 0, or a function on the host that takes the number of
-            updates so far and returns one. `HostEmbedding.update` can be given others.
+            updates so far and returns one. `HostEmbedding.update` can override it.
         accumulation_factor: the gradients of this many steps are added up and applied together. A
-            step is what lies between two tokens that are looked up with: all micro-batches of a
-            pipeline and all replicas are one.
+            step lasts from one token of lookups to the next: all micro-batches of a pipeline and
+            all replicas are one step.
     Raises:
         ConfigError: a learning rate that is negative, NaN or infinite, or a factor below 1.
 
@@ -65,7 +65,7 @@ class HostEmbeddingSGD:
 
 
 def checked_rate(rate: object) -> float:
-    """The learning rate as a number; a CallbackError if it is none."""
+    """The learning rate as a number; a CallbackError if it is invalid."""
     reason = _wrong(rate)
     if reason:
         raise CallbackError(reason)
@@ -86,7 +86,7 @@ def _wrong(rate: object) -> str:
 
 
 def combine(changes: Sequence[Change]) -> Change:
-    """One change of the different rows among all of them, in float32: ids are sorted."""
+    """Joins changes into one that has each row once, with sorted ids, in float32."""
     ids, values = changes[0]
     if len(changes) > 1:
         ids = np.concatenate([ids for ids, _ in changes])
@@ -100,7 +100,7 @@ def combine(changes: Sequence[Change]) -> Change:
 
 
 def _sums(values: np.ndarray, order: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """For each run order[begin:next begin], the sum of these values, in their order."""
+    """For each run order[begin:next begin], the sum of its values, in order."""
     lengths = np.diff(begins, append=len(order))
     sums = np.take(values, np.take(order, begins), axis=0)
     longer = np.flatnonzero(lengths > 1)

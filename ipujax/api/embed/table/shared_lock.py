@@ -1,4 +1,4 @@
-"""A lock that many readers or one writer hold."""
+"""A lock for many readers or one writer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class SharedLock:
     """Lookups of several replicas read at the same time; a change waits until they are done.
 
     Args:
-        check: called by each holder at its begin and at its end: it raises where what the lock
-            guards is lost.
+        check: called by each holder at its beginning and end: raises if what the lock guards is
+            lost.
     """
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:

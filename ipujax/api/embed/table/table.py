@@ -1,8 +1,8 @@
-"""`HostTable`: the rows of a `HostEmbedding`, their versions, and gradients that wait.
+"""`HostTable`: the rows of a `HostEmbedding`, their versions, and pending gradients.
 
 A token names a version: the number of gradients that are in the rows. Gradients that a step hands
-in wait until a token arrives that counts them; only then they are applied. So all lookups of a step
-see one version, and a step that fails leaves the rows as they were.
+in are pending until a token arrives that counts them; only then are they applied. So all lookups of
+a step see one version, and a step that fails leaves the rows as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipujax.api.embed.table.shared_lock import SharedLock
 from ipujax.api.embed.table.undo import Before, History
 from ipujax.errors import CallbackError
 
-#: Tokens are float32, which counts exactly up to here; then they begin again.
+#: Tokens are float32, which counts exactly up to here; then they wrap around.
 TOKENS = 1 << 23
 
 
@@ -33,7 +33,7 @@ class Part:
     count: int = 1
 
     def rows(self, num_rows: int) -> tuple[int, int]:
-        """The first of its rows and the one after its last."""
+        """Its first row and the one after its last."""
         if self.strategy != "token":
             return 0, num_rows
         size = -(-num_rows // self.count)
@@ -49,12 +49,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Deposit:
-    """Gradients that wait: ids [n], gradients [n, columns of the part], float32."""
+    """Pending gradients: ids [n], gradients [n, columns of the part], float32."""
 
     ids: np.ndarray
     gradients: np.ndarray
     part: Part
-    replica: int  #: they are added up in the order of replicas
+    replica: int  #: gradients are added up in the order of replicas
     learning_rate: float | None
 
 
@@ -62,16 +62,16 @@ class HostTable:
     """rows [num_rows, num_columns], changed in place. All methods may be called on any thread.
 
     Args:
-        rewind_steps: how many steps whose gradients are in the rows can be taken back.
+        rewind_steps: number of steps that can be taken back after their gradients reached the rows.
     """
 
     def __init__(self, rows: np.ndarray, optimizer: HostEmbeddingSGD | None, rewind_steps: int = 0):
-        self.rows = np.asarray(rows)  # of a memory-mapped file: its memory
+        self.rows = np.asarray(rows)  # for a memory-mapped file, its memory
         self.optimizer = optimizer
         self.ahead = Ahead()
         self.lock = SharedLock(check_of(self.rows))
         self.version = 0
-        self.num_updates = 0  #: of the rows, by the optimizer
+        self.num_updates = 0  #: updates of the rows by the optimizer
         self.accumulated: list[tuple[slice, Change]] = []
         self.num_accumulated = 0  #: steps in `accumulated`
         self._mutex = threading.Lock()
@@ -81,7 +81,7 @@ class HostTable:
     # Lookups -------------------------------------------------------------------------------------
 
     def lookup(self, token: float, ids: np.ndarray, part: Part, clip: bool) -> np.ndarray:
-        """Rows of ids [...], of the token's version: [..., columns]; zeros outside of the part."""
+        """Rows [..., columns] of ids [...] in the token's version; zeros outside the part."""
         flat = self._checked_ids("lookup", ids, clip)
         self.settle("lookup", token)
         with self.lock.reading():
@@ -147,7 +147,7 @@ class HostTable:
         """Keeps gradients [..., columns] of the rows ids [...] until a token counts them.
 
         Returns:
-            by how much they raise the token.
+            what they add to the token.
         """
         flat = self._checked_ids("update", ids, clip)
         if learning_rate is not None:
@@ -170,7 +170,7 @@ class HostTable:
             return (self.version + len(self._waiting)) % TOKENS
 
     def rewind(self, token: float | None = None) -> int:
-        """Drops the gradients that wait, and takes steps back until the rows are the token's.
+        """Drops pending gradients, and takes steps back until the rows are the token's.
 
         Returns:
             the token of the rows.
@@ -182,7 +182,7 @@ class HostTable:
             return self.version % TOKENS
 
     def _take_back(self, token: float) -> None:
-        """Before anything changes it is known that all steps are there."""
+        """Takes steps back, after checking that all of them are kept."""
         version = self.version + self._behind(token) - TOKENS
         steps = self._history.back_to(version) if float(token).is_integer() else None
         if steps is None:
@@ -194,7 +194,7 @@ class HostTable:
         self.accumulated, self.num_accumulated = step.accumulated, step.num_accumulated
 
     def replaced(self) -> int:
-        """Says that all rows were replaced: returns a new token, and older ones do not count."""
+        """Notes that all rows were replaced: returns a new token and invalidates older ones."""
         with self._mutex:
             self.version += len(self._waiting) + 1
             self._waiting.clear()
@@ -217,7 +217,7 @@ class HostTable:
 
     @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN, as on the device
     def _apply(self) -> None:
-        """Either all that waits is in the rows or among what is accumulated, or nothing is."""
+        """Applies or accumulates all pending gradients, or none of them."""
         optimizer = self.optimizer
         assert optimizer is not None  # nothing is deposited without one
         rate = optimizer.rate(self.num_updates)
@@ -242,7 +242,7 @@ class HostTable:
             self.rows[:, columns][ids] = rows
 
     def _remember(self, written: Sequence[tuple[np.ndarray, slice]]) -> None:
-        """What is about to be replaced."""
+        """Remembers rows that are about to be replaced."""
         if not self._history.keeps():
             return
         replaced = [
@@ -253,7 +253,7 @@ class HostTable:
         )
 
     def _changes(self, rate: float) -> list[tuple[slice, Change]]:
-        """What waits, times its learning rates."""
+        """The pending gradients, times their learning rates."""
         num_columns = self.rows.shape[1]
         return [
             (
@@ -266,7 +266,7 @@ class HostTable:
     # Versions ------------------------------------------------------------------------------------
 
     def _behind(self, token: float) -> int:
-        """How many gradients the token counts that the rows do not have; wrong ones are large."""
+        """Number of gradients that the token counts and the rows lack; large for a wrong token."""
         number = float(token)
         if not number.is_integer():
             return TOKENS

@@ -1,4 +1,4 @@
-"""What updates of a `HostTable` replaced, so that several of them can be taken back."""
+"""Rows that updates of a `HostTable` replaced, so that several updates can be taken back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipujax.api.embed.table.sgd import Change
 
 @dataclass(frozen=True)
 class Before:
-    """A table before a step's gradients reached it; only rows that the step replaced."""
+    """A table before a step's gradients reached it, with only the rows that the step replaced."""
 
     version: int
     num_updates: int
@@ -32,11 +32,11 @@ class History:
         return self._steps.maxlen != 0
 
     def add(self, before: Before) -> None:
-        """The step that comes next."""
+        """Adds the next step."""
         self._steps.append(before)
 
     def back_to(self, version: int) -> list[Before] | None:
-        """Forgets and returns the steps since then, the newest first; None: it is too long ago."""
+        """Forgets and returns the steps since that version, newest first; None if it is too old."""
         found: list[Before] = []
         for step in reversed(self._steps):
             found.append(step)

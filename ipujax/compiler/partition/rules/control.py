@@ -25,7 +25,7 @@ def while_(localiser: Localiser, operation: Any) -> None:
 
 @localises("case", "if", always=True)
 def choice(localiser: Localiser, operation: Any) -> None:
-    """case and if: all branches return one layout."""
+    """case and if: all branches return the same layout."""
     wanted = localiser.declared(operation)
     localiser.require(operation, 0, None)
     for region in operation.regions:
@@ -35,7 +35,7 @@ def choice(localiser: Localiser, operation: Any) -> None:
 
 @localises("sdy.manual_computation", always=True)
 def manual_computation(localiser: Localiser, operation: Any) -> None:
-    """The body takes the place of the op. Inside, axes that are not manual may still be sharded."""
+    """Replaces the op by its body, whose values may still be sharded over axes not manual."""
     shardings, outer = localiser.shardings, localiser.manual
     attributes = operation.attributes
     block = operation.regions[0].blocks[0]

@@ -1,4 +1,4 @@
-"""`custom_partitioning`: the user's program for one device takes the place of the call.
+"""`custom_partitioning`: the user's program for one device replaces the call.
 
 %1 = custom_call @CustomSPMDPartitioning(%0) : (8x16) -> 8x16           before
 %1 = f(%0) : (2x16) -> 2x16                                                 after
@@ -31,7 +31,7 @@ from ipujax.errors import UnsupportedOpError
 
 
 def partition_custom(localiser: Localiser, operation: Any) -> None:
-    """Asks the user's `partition` with the shardings that operands and results would have."""
+    """Calls the user's `partition` with the shardings that operands and results would have."""
     key = ir.StringAttr(operation.attributes["backend_config"]).value
     operands, results = list(operation.operands), list(operation.results)
     layouts = [localiser.layout(value) for value in operands]
@@ -50,7 +50,7 @@ def partition_custom(localiser: Localiser, operation: Any) -> None:
     taken = list(operation.operands)
     for index, result in enumerate(results):
         if values[index] in taken:
-            # A value of its own: the operand's layout may be another.
+            # A new value, since the operand's layout may differ.
             values[index] = localiser.emit.reshape(values[index], values[index].type.shape)
         layout = _layout(localiser, made[index], len(shape_of(result)))
         localiser.adopt(values[index], Info(shape_of(result), layout))
@@ -79,7 +79,7 @@ def _spliced(operation: Any, code: bytes) -> list[Any]:
 
 
 def _bring_functions(operation: Any, call: Any, functions: dict[str, Any]) -> None:
-    """Copies the functions that a call names beside the program's own, under names of their own."""
+    """Copies the functions that a call names into the program, under new names."""
     function = operation
     while function.name != "func.func":
         function = function.parent.operation
@@ -104,7 +104,7 @@ def _sharded(localiser: Localiser, value: Any, layout: Layout | None) -> jax_com
 
 
 def _layout(localiser: Localiser, sharding: bytes, rank: int) -> Layout | None:
-    """The layout that is this xla.OpSharding.
+    """The layout that equals this xla.OpSharding.
 
     Raises:
         UnsupportedOpError: no mesh of the program has axes for it.

@@ -1,4 +1,4 @@
-"""Ops that know of devices: Shardy's reshards, StableHLO's collectives, calls to the host."""
+"""Ops that depend on devices: Shardy's reshards, StableHLO's collectives, calls to the host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ipujax.host import callbacks as host_callbacks
     always=True,
 )
 def reshard_to(localiser: Localiser, operation: Any) -> None:
-    """sdy.reshard and sdy's collectives say what layout they end in; nothing else matters."""
+    """sdy.reshard and sdy's collectives: only their final layout matters."""
     attributes = operation.attributes
     name = "out_sharding" if "out_sharding" in attributes else "sharding"
     value = operation.operands[0]
@@ -44,7 +44,7 @@ def reshard_to(localiser: Localiser, operation: Any) -> None:
 
 @localises("sdy.all_gather", always=True)
 def all_gather(localiser: Localiser, operation: Any) -> None:
-    """Joins blocks, of parts too: Shardy leaves out of the sharding what stays unreduced."""
+    """Joins blocks, also of parts: Shardy's sharding omits the axes that stay unreduced."""
     value = operation.operands[0]
     sharding, shape = operation.attributes["out_sharding"], localiser.shape(value)
     joined = localiser.shardings.layout(sharding, shape, localiser.manual)
@@ -57,10 +57,10 @@ def all_gather(localiser: Localiser, operation: Any) -> None:
 
 @localises("sdy.all_reduce", always=True)
 def all_reduce(localiser: Localiser, operation: Any) -> None:
-    """Left to who uses it where that saves something.
+    """Leaves the sum to the op that uses it, if that is cheaper.
 
-    Where only blocks of the sum are taken, they are scattered as they are combined; sums that are
-    added up are combined after that.
+    If only blocks of the sum are used, one collective combines and scatters them; sums that are
+    added are combined after the addition.
     """
     value, result = operation.operands[0], operation.results[0]
     layout = localiser.layout(value)
@@ -71,7 +71,7 @@ def all_reduce(localiser: Localiser, operation: Any) -> None:
 
 
 def _is_cut(value: Any) -> bool:
-    """Whether only blocks of a value are used, perhaps of what Shardy reduces once more."""
+    """Whether only blocks of a value are used, perhaps after Shardy reduces it once more."""
     users = [use.owner for use in value.uses]
     return bool(users) and all(
         user.name == "sdy.all_slice"
@@ -97,17 +97,17 @@ def nothing(localiser: Localiser, operation: Any) -> None:
 
 @localises("replica_id", always=True)
 def replica_id(localiser: Localiser, operation: Any) -> None:
-    """The devices of one replica are its partitions: there is one replica."""
+    """Always 0: there is one replica, and the devices are its partitions."""
     zero = localiser.emit.filled(0, operation.results[0].type)
     localiser.substitute(operation, zero, None)
 
 
 @localises("custom_call", always=True)
 def custom_call(localiser: Localiser, operation: Any) -> None:
-    """Calls of Python run on one device of those that hold the same, or on all with their blocks.
+    """Runs Python calls on one of the devices with equal operands, or on all with their blocks.
 
     Functions of `custom_partitioning` become the user's program for one device. Calls that say how
-    their dimensions correspond run on blocks, as these allow.
+    their dimensions correspond run on blocks where possible.
     """
     target = target_of(operation)
     if is_stand_in(operation):
@@ -138,7 +138,7 @@ def custom_call(localiser: Localiser, operation: Any) -> None:
 
 
 def call_with_blocks(localiser: Localiser, operation: Any) -> None:
-    """Every device calls, with its own blocks: dimensions that would need padding are whole."""
+    """Every device calls with its own blocks; dimensions that would need padding are whole."""
     for index, value in enumerate(operation.operands):
         layout = without_padding(localiser.layout(value), localiser.shape(value))
         localiser.require(operation, index, layout)
@@ -181,7 +181,7 @@ def _alike(localiser: Localiser) -> np.ndarray:
 
 
 def _call_once(localiser: Localiser, operation: Any, groups: np.ndarray) -> None:
-    """`if first_of_group { call } else { zeros }`, and the results to the others."""
+    """Writes `if first_of_group { call } else { zeros }`, and sends the results to the others."""
     emit = localiser.emit
     first = np.zeros(localiser.num_devices, np.int64)
     first[groups[:, 0]] = 1

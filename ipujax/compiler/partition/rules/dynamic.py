@@ -1,7 +1,7 @@
-"""Slices whose starts are known at run time only.
+"""Slices whose starts are only known at run time.
 
-Along a sharded dimension of which one element is taken, the device that has it takes it, and the
-others take zeros; only the device that has it changes it.
+When one element along a sharded dimension is read, the device that holds it reads it, and the
+others read zeros; when one is written, only the device that holds it changes it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def dynamic_update_slice(localiser: Localiser, operation: Any) -> None:
 
 
 def _single(operation: Any, shape: Shape, part: Shape) -> list[int]:
-    """Dimensions of which one element of several is taken or written."""
+    """Dimensions along which one of several elements is read or written."""
     if not can_shift(operation, len(operation.operands) - 1):
         return []
     return [d for d, size in enumerate(part) if size == 1 and shape[d] > 1]
@@ -83,7 +83,7 @@ def _shift(
     mesh: Mesh,
     axes: dict[int, SubAxes],
 ) -> Any:
-    """Counts starts from where the device's block begins; returns whether they are inside it."""
+    """Makes starts relative to the device's block; returns whether they are inside it."""
     emit, found = localiser.emit, None
     for d in dims:
         localiser.require(operation, first + d, None)
@@ -97,6 +97,6 @@ def _shift(
 
 
 def _clamped(emit: Emitter, place: Any, last: int) -> Any:
-    """Slices are moved into the array where they would leave it."""
+    """Moves the start of a slice that would leave the array into it."""
     low, high = (emit.filled(number, place.type) for number in (0, last))
     return emit.one("stablehlo.clamp", place.type, [low, place, high])

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 from ipujax.compiler.partition.factors import Dims, Factors, localise
 from ipujax.compiler.partition.localise import Localiser, localises, replicate
 
-#: Elementwise ops of which some operands may be parts; a product has parts of one operand.
+#: Operands of elementwise ops that may be parts; a product may have parts of one operand.
 LINEAR = {
     "stablehlo.add": (0, 1),
     "stablehlo.subtract": (0, 1),
@@ -34,7 +34,7 @@ def elementwise(localiser: Localiser, operation: Any) -> None:
 
 
 def _linear(localiser: Localiser, operation: Any) -> Sequence[int]:
-    """The operands of which parts are enough to make parts of the result."""
+    """The operands whose parts suffice to make parts of the result."""
     if operation.name == "stablehlo.multiply":
         layouts = [localiser.layout(value) for value in operation.operands]
         parts = [k for k, layout in enumerate(layouts) if layout is not None and layout.unreduced]
@@ -61,7 +61,7 @@ def add(localiser: Localiser, operation: Any) -> None:
 
 
 def is_added(value: Any, operation: Any) -> bool:
-    """Whether the only use of the op's result is an addition beside it, perhaps transposed."""
+    """Whether the value's only use is an addition in the op's block, perhaps transposed."""
     users = [use.owner.operation for use in value.uses]
     if len(users) != 1 or users[0].block != operation.block:
         return False

@@ -1,4 +1,4 @@
-"""gather: in blocks, where the indices or the operand are sharded."""
+"""gather in blocks, if the indices or the operand are sharded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift, zero_o
 
 @localises("gather")
 def gather(localiser: Localiser, operation: Any) -> None:
-    """Batches of indices, dimensions that slices take whole, and those that indices look up."""
+    """Shards batches of indices, dimensions that slices take whole, and looked-up dimensions."""
     numbers = stablehlo.GatherDimensionNumbers(operation.attributes["dimension_numbers"])
     shape, indices_shape, result_shape = (
         localiser.shape(value) for value in (*operation.operands, *operation.results)

@@ -59,7 +59,7 @@ def zeros_for(operation: Any) -> Sequence[Fill] | None:
 
 @localises("convolution")
 def convolution(localiser: Localiser, operation: Any) -> None:
-    """Batch, features and groups can be sharded; space is whole on every device."""
+    """Batch, features and groups can be sharded; spatial dimensions are whole on every device."""
     attributes = operation.attributes
     numbers = stablehlo.ConvDimensionNumbers(attributes["dimension_numbers"])
     feature_groups = ir.IntegerAttr(attributes["feature_group_count"]).value
@@ -116,7 +116,7 @@ def _starts(localiser: Localiser, operation: Any) -> Sequence[Fill]:
 
 
 def _reduce_twice(localiser: Localiser, operation: Any, reduced: frozenset[int]) -> None:
-    """Several results that depend on each other, as of argmax: of blocks first, then of those.
+    """Reduces results that depend on each other, as in argmax: each block, then the partial ones.
 
     %p:2 = reduce(%x, %i) across [0]     ->  all_gather each, of shape [1, ...]
     %r:2 = reduce(%p#0, %p#1) across [0]
@@ -153,7 +153,7 @@ def _reduce_twice(localiser: Localiser, operation: Any, reduced: frozenset[int])
 
 
 def combiner_of(region: Any) -> str | None:
-    """What a reducer of two scalars computes, where collectives know it."""
+    """The op that a reducer of two scalars computes, or None if collectives do not know it."""
     block = region.blocks[0]
     ops = [op.operation for op in block.operations]
     if len(ops) != 2 or len(block.arguments) != 2 or len(ops[0].operands) != 2:

@@ -1,4 +1,4 @@
-"""scatter: in blocks, where the updates or the operand are sharded."""
+"""scatter in blocks, if the updates or the operand are sharded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ipujax.compiler.partition.shift import Shift, batch_dims, can_shift
 
 @localises("scatter")
 def scatter(localiser: Localiser, operation: Any) -> None:
-    """Batches that all share, whole dimensions of windows, and dimensions that indices look up.
+    """Shards batches that all share, whole dimensions of windows, and looked-up dimensions.
 
-    Updates that are sharded are scattered where they are, and the results combined.
+    Sharded updates are scattered on their own devices, and the results combined.
     """
     numbers = stablehlo.ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
     inputs = len(operation.results)
@@ -62,7 +62,7 @@ def scatter(localiser: Localiser, operation: Any) -> None:
             value = operation.operands[inputs]
             components = list(numbers.scattered_dims_to_operand_dims)
             shift = Shift(mesh, shape, components, numbers.index_vector_dim, axes)
-            # What is outside the block is left out, as scatters do.
+            # Scatters skip updates outside the block.
             localiser.put(operation, inputs, shift.local(localiser.emit, value, shifted))
     localise(localiser, operation, factors)
 
@@ -70,7 +70,7 @@ def scatter(localiser: Localiser, operation: Any) -> None:
 def _once(
     localiser: Localiser, operation: Any, factors: Factors, mesh: Mesh, axes: dict[int, SubAxes]
 ) -> None:
-    """Of devices whose results are added up one has the operand, the others have zeros."""
+    """Keeps the operand on one of the devices whose results are summed; the others get zeros."""
     combined = factors.combined(axes)
     value = operation.operands[0]
     if not combined or factors.kind != "add" or is_neutral(value, "add"):

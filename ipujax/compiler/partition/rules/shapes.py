@@ -1,4 +1,4 @@
-"""Ops that move elements: which dimensions they leave alone."""
+"""Ops that move elements: dimensions that they leave alone can be sharded."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def constant(localiser: Localiser, operation: Any) -> None:
 
 
 def _respell(localiser: Localiser, operation: Any) -> None:
-    """By its text: the bindings cannot read attributes of complex numbers."""
+    """Rewrites the op through its text: the bindings cannot read complex attributes."""
     if SHARDING in operation.attributes:
         del operation.attributes[SHARDING]  # the text alone has no mesh of that name
     text = operation.get_asm(print_generic_op_form=True, use_local_scope=True)
@@ -182,7 +182,7 @@ def _segments(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
 
 
 def _leading(sizes: list[int], dims: list[SubAxes]) -> SubAxes:
-    """The axes that shard the joined dimensions in runs: up to the first that is not used up."""
+    """The axes that shard the joined dimensions in runs, up to the first block above size 1."""
     found: SubAxes = ()
     for size, axes in zip(sizes, dims, strict=True):
         found += axes
@@ -192,7 +192,7 @@ def _leading(sizes: list[int], dims: list[SubAxes]) -> SubAxes:
 
 
 def _sharded(sizes: list[int], axes: SubAxes) -> list[SubAxes]:
-    """The axes over dimensions of these sizes, major first; as many as can be."""
+    """Distributes the axes over dimensions of these sizes, major first; as many as fit."""
     sharded: list[SubAxes] = []
     rest = list(axes)
     open_ = True

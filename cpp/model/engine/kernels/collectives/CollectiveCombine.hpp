@@ -26,8 +26,8 @@ IPUJAX_DECLARE_SIMD(const CombineTable& combineTable())
 /// Null where the reducer has no meaning for the type.
 const CombineLoops* combineLoopsFor(reduction::Reducer reducer, ElementType type);
 
-/// out[k] = combination of ins[..][k], k < n, as elements of `type`. `mean`: divided by the number
-/// of arrays. `out` is none of `ins`.
+/// out[k] = combination of ins[..][k], k < n, as elements of `type`. With `mean`, divides by the
+/// number of arrays. `out` must not be one of `ins`.
 void combineBlock(const CombineLoops& loops, ElementType type, bool mean,
                   std::span<const void* const> ins, std::int64_t n, void* out);
 constexpr std::int64_t kCombineBlock = 4096;  ///< most elements of a combineBlock

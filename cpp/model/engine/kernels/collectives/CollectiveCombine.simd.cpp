@@ -9,7 +9,7 @@ namespace {
 namespace ops = reduction::IPUJAX_ISA_NAMESPACE;
 using reduction::Reducer;
 
-/// kVectors vectors of accumulators at element k of every array.
+/// Combines the elements of all arrays from k on, in kVectors vectors of accumulators.
 template <class In, class Op, int kVectors>
 FORCE_INLINE void combineAt(const In* const* ins, std::size_t num_ins, std::int64_t k,
                             typename ops::Input<In>::Acc* acc, bool more) {
@@ -64,7 +64,7 @@ void divide(void* values, std::int64_t n, double divisor) {
 CombineTable makeTable() {
   CombineTable table;
   ops::makeReducers([&]<class In, class Op>(Reducer reducer, ElementType type) {
-    // No CollectiveOperator names the others.
+    // No CollectiveOperator uses these two.
     if constexpr (!std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor>) {
       CombineLoops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
       loops.combine = combine<In, Op>;

@@ -13,7 +13,7 @@ namespace {
 
 using Pointers = std::span<std::byte* const>;
 
-/// One array, or slice of the first dimension of one, from replica to replica.
+/// One array, or one slice of its first dimension, sent from replica to replica.
 struct Transfer {
   unsigned from = 0;
   std::int64_t from_slice = 0;
@@ -71,7 +71,7 @@ class MoveKernel final : public CollectiveKernel {
  private:
   static constexpr std::int64_t kGrainBytes = 1 << 18;
 
-  /// Of one transfer; from one zero where `moves` is false.
+  /// The copy of one transfer; if `moves` is false, it reads a single zero.
   StridedCopy copyOf(bool moves) const {
     const auto shape = slices_out_ ? inner(out_.shape) : out_.shape;
     const auto to = slices_out_ ? inner(out_.strides) : out_.strides;
@@ -125,7 +125,7 @@ class MoveKernel final : public CollectiveKernel {
   unsigned num_replicas_ = 0;
 };
 
-/// One replica at most receives from a pair.
+/// No replica receives from two pairs.
 void checkPairs(const StepCheck& check, const Groups& groups) {
   std::set<unsigned> receivers;
   for (const auto& pair : groups)

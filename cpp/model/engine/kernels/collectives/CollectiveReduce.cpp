@@ -23,7 +23,7 @@ Reducer reducerOf(CollectiveOperator op) {
   return kReducers[static_cast<int>(op)];
 }
 
-/// What one member of a group of so many gets of n elements.
+/// Number of elements, out of n, that each member of a group receives.
 std::int64_t shareOf(std::int64_t n, std::size_t members, bool scatters) {
   const auto p = static_cast<std::int64_t>(members);
   return scatters ? (n + p - 1) / p : n;
@@ -89,7 +89,7 @@ class ReduceKernel final : public CollectiveKernel {
   }
   static std::int64_t blocksOf(std::int64_t n) { return (n + kCombineBlock - 1) / kCombineBlock; }
 
-  /// blocks_[part * groups + group]: number of blocks up to and with that one.
+  /// blocks_[part * groups + group]: number of blocks up to and including that one.
   void locateBlocks() {
     std::int64_t total = 0;
     std::size_t streams = 1;
@@ -101,7 +101,7 @@ class ReduceKernel final : public CollectiveKernel {
         streams = std::max(streams, group.size());
       }
     }
-    // About 256 KiB read by a thread at least: less is not worth waking one.
+    // A thread reads at least about 256 KiB: less is not worth waking one.
     grain_ = std::max<std::int64_t>(1, 16 / static_cast<std::int64_t>(streams));
   }
 

@@ -59,7 +59,7 @@ class Batch {
   }
 
  private:
-  /// Input rows [h0, h0 + height_) of plane `id`, channel c, as [h][w][batch rows].
+  /// Gathers input rows [h0, h0 + height) of plane `id`, channel c, as [h][w][batch rows].
   void gather(std::int64_t g, std::int64_t c, std::int64_t id, std::int64_t h0, std::int64_t height,
               std::int64_t n0, std::int64_t rows, W* image) const {
     const auto& in = p_.in;
@@ -95,7 +95,7 @@ class Batch {
     }
   }
 
-  /// Kernel rows [k0, k0 + count) of channel c as panels [panel][h][w][16].
+  /// Packs kernel rows [k0, k0 + count) of channel c as panels [panel][h][w][16].
   void packWeights(std::int64_t g, std::int64_t c, std::int64_t kd, std::int64_t k0,
                    std::int64_t count, W* out) const {
     const auto& w = p_.weights;
@@ -145,7 +145,7 @@ class Batch {
     const auto& table = blas::micro<M>();
     const std::int64_t co = p_.out_channels;
     const std::int64_t group = std::min<std::int64_t>(2, table.panels);
-    // Neighbouring outputs of a line read neighbouring rows: one long run of rows.
+    // Neighbouring outputs of a line read neighbouring rows: they form one long run of rows.
     const bool joined = p_.stride[2] == 1 && rows == p_.batch;
     const std::int64_t run = joined ? rows * p_.output[2] : rows;
     const std::int64_t step = ceilDiv(run, ceilDiv(run, table.max_rows[group]));

@@ -82,7 +82,7 @@ void checkAxes(const StepCheck& check, const OperandCheck& in, const OperandChec
     const std::size_t d = a + 3;
     check.need(out->shape[d] == outputSize(t, in->shape[d], weights->shape[d]),
                "outputs that its transforms give");
-    // What the kernels count along an axis, and keep of it in memory.
+    // The kernels count along the padded extents and keep them in memory.
     const Folded folded = fold(t.input, in->shape[d]);
     const Folded kernel = fold(t.kernel, weights->shape[d]);
     check.need(folded.padded <= kMost && kernel.padded <= kMost, "less padding and dilation");

@@ -5,7 +5,8 @@
 #include "engine/image/Step.hpp"
 #include "engine/image/StepCheck.hpp"
 
-/// What a convolution touches along each spatial axis, once transforms are folded into views.
+/// The elements that a convolution touches along each spatial axis, once its transforms are folded
+/// into views.
 namespace ipujax::engine::convolution {
 
 /// The transforms of one axis as poplin::ConvParams states them.
@@ -24,7 +25,7 @@ struct AxisTransform {
 inline constexpr std::int64_t kIntegersPerAxis = 17;
 Attributes::Integers encode(const std::vector<AxisTransform>& axes);
 std::vector<AxisTransform> decode(const Attributes::Integers& integers);
-/// The attribute "axes" of a step with the spatial extents of its operands from dimension 3 on.
+/// Checks a step's attribute "axes" against its operands' spatial extents, from dimension 3 on.
 void checkAxes(const StepCheck& check, const OperandCheck& in, const OperandCheck& weights,
                const OperandCheck& out);
 
@@ -47,8 +48,8 @@ Axis normalise(const AxisTransform& transform, std::int64_t input_size, std::int
 std::int64_t outputSize(const AxisTransform& transform, std::int64_t input_size,
                         std::int64_t kernel_size);
 
-/// Splits an axis with input dilation into axes without: inserted zeros are never multiplied.
-/// An entry with kernel == 0 gets zeros.
+/// Splits an axis with input dilation into axes without, so inserted zeros are never multiplied.
+/// The outputs of an entry with kernel == 0 are zeros.
 std::vector<Axis> phases(const Axis& axis);
 
 }  // namespace ipujax::engine::convolution

@@ -125,7 +125,7 @@ class Groups {
     }
   }
 
-  /// A kernel longer than the line of outputs, as in gradients of weights.
+  /// For a kernel longer than the line of outputs, as in gradients of weights.
   void sumLine(const W* line, std::int64_t pixel, const W* weights, W* sums) const {
     for (std::int64_t x = 0; x < p_.output[2]; ++x) {
       const std::int64_t shift = x * p_.stride[2] - p_.padding[2];

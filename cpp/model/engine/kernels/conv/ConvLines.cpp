@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::int64_t kImageWords = 1 << 16;  ///< padded input kept in the second-level cache
 constexpr std::int64_t kTaskWork = 1 << 18;    ///< multiply-adds worth a thread
-constexpr std::int64_t kFewChannels = 8;       ///< fewer are gathered a line of each at a time
+constexpr std::int64_t kFewChannels = 8;       ///< fewer are gathered one channel's line at a time
 constexpr int kWidest = blas::kMaxPanels;
 
-/// Panels [panel][kd][kh][kw][ci][16] of one group's weights.
+/// Packs a panel of one group's weights, laid out as [panel][kd][kh][kw][ci][16].
 template <class M>
 void packWeights(const Subproblem& p, std::int64_t group, std::int64_t panel, blas::Word<M>* out) {
   constexpr std::int64_t kPanel = blas::kPanel<M>;
@@ -127,7 +127,7 @@ class Lines {
         }
   }
 
-  /// One padded line of the input, [w][words of channels].
+  /// Fills one padded line of the input, [w][words of channels].
   void fillLine(std::int64_t offset, W* line) const {
     const std::int64_t begin = std::clamp<std::int64_t>(p_.padding[2], 0, width_);
     const std::int64_t end = std::clamp<std::int64_t>(p_.input[2] + p_.padding[2], begin, width_);
@@ -188,7 +188,7 @@ class Lines {
     return {image, p_.stride[1] * line_words, p_.stride[2] * channels_};
   }
 
-  /// One group of panels for all lines of a block.
+  /// Multiplies one group of panels with all lines of a block.
   void sweep(const Block<W>& block, std::int64_t lines, const blas::MicroCall<W>& prepared, W* c,
              std::int64_t c_line, std::int64_t panels) const {
     const auto& table = blas::micro<M>();
@@ -229,7 +229,7 @@ class Lines {
     call.b_k = kPanel;
     call.b_panel = p_.taps() * channels_ * kPanel;
     const std::int64_t group = panelGroup();
-    // Half partials: what one kernel row and all its channels add up to is rounded.
+    // Half partials: the sums are rounded after each kernel row with all its channels.
     const auto num_segments = static_cast<std::int64_t>(segments_.size());
     const std::int64_t per_round = p_.half_partials ? 1 : num_segments;
     for (std::int64_t s = 0; s < num_segments; s += per_round) {

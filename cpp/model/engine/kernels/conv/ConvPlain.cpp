@@ -9,7 +9,7 @@
 namespace ipujax::engine::convolution {
 namespace {
 
-/// The element as `To`: double, or an integer of 64 bits, in which sums are right modulo any size.
+/// Reads the element as `To`: double, or a 64-bit integer, whose sums are right modulo any size.
 template <class To>
 To readAs(const std::byte* data, ElementType type, std::int64_t index) {
   const auto at = [&]<class T>(T) {

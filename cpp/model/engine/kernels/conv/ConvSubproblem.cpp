@@ -6,7 +6,7 @@
 namespace ipujax::engine::convolution {
 namespace {
 
-/// A group this small fills no panel of columns.
+/// A group smaller than this does not fill a panel of columns.
 constexpr std::int64_t kFewChannels = 32;
 constexpr std::int64_t kManyGroups = 4;
 
@@ -59,7 +59,7 @@ Subproblem simplified(Subproblem p) {
 template <class M>
 void runAs(ThreadPool& pool, const Subproblem& problem) {
   const bool large_kernel = problem.taps() > 2 * problem.positions();
-  // In a gradient of weights the batch has the part of the input channels.
+  // In a gradient of weights the batch plays the role of the input channels.
   const std::int64_t channels = large_kernel ? problem.batch : problem.in_channels;
   const bool few = channels * problem.out_channels < kFewChannels;
   using Sums = typename M::Sums;

@@ -6,7 +6,7 @@
 /// Loops over pixels of three channels.
 namespace ipujax::engine {
 
-/// Of each channel; in halves they have been rounded.
+/// The scaling of each channel; for halves, the values are already rounded to half.
 struct ChannelScales {
   float scale;
   float offsets[3];

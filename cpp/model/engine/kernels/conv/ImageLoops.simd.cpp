@@ -39,7 +39,7 @@ inline V load(const T* from) {
   return v;
 }
 
-/// Pixels of three channels as ones of four, the fourth of which is anything.
+/// Spreads pixels of three channels to four channels, the fourth of which is arbitrary.
 inline Floats spread(Floats x) {
 #if defined(__AVX512F__)
   return __builtin_shufflevector(x, x, 0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
@@ -64,8 +64,8 @@ struct PixelScales {
   Ints channels;
 };
 
-/// A vector of pixels at a time, as long as a vector of values can be read. Returns how many are
-/// done.
+/// Computes a vector of pixels at a time while a whole vector of values can be read. Returns the
+/// number of pixels done.
 inline std::int64_t inRegisters(const float* in, float* out, std::int64_t pixels,
                                 const ChannelScales& by) {
   const PixelScales all(by);
@@ -110,8 +110,8 @@ inline std::int64_t inRegisters(const std::uint16_t*, std::uint16_t*, std::int64
 }
 #endif
 
-/// compute(first pixel, their number, values) for the three channels of kPixels pixels at a time;
-/// the values are stored as four.
+/// Calls compute(first pixel, count, values) for the three channels of kPixels pixels at a time;
+/// stores the values as pixels of four channels.
 template <class Out, class Compute>
 inline void eachBlock(Out* out, std::int64_t first, std::int64_t pixels, Compute compute) {
   for (std::int64_t at = first; at < pixels; at += kPixels) {

@@ -25,7 +25,7 @@ float numberAt(ElementType type, const std::byte* p, std::int64_t i) {
   return halfToFloat(bits);
 }
 
-/// What becomes of each byte in each channel: pixels of four halves, of which the others are 0.
+/// The result for each byte in each channel, as a pixel of four halves whose other channels are 0.
 class BytePixels {
  public:
   explicit BytePixels(const ChannelScales& by) {
@@ -86,7 +86,7 @@ class NormaliseImage final : public Kernel {
   static float* floats(std::byte* p) { return reinterpret_cast<float*>(p); }
   static std::uint16_t* halves(std::byte* p) { return reinterpret_cast<std::uint16_t*>(p); }
 
-  /// loop(first value, first result, pixels).
+  /// Calls loop(first value, first result, pixels) for parts of the image.
   template <class In, class Out, class Loop>
   void inParts(RunContext& context, const In* in, Out* out, const Loop& loop) const {
     context.pool.parallelFor(pixels_, kParallelPixels, [&](std::int64_t begin, std::int64_t end) {

@@ -14,7 +14,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The gradient of one pooling, a plane (one batch element and channel) at a time in float.
+/// Computes a pooling's gradient in float, a plane (one batch element and channel) at a time.
 /// Operands: result (contiguous), pooled gradient, then for MAX the input and the pooled values.
 class PoolGradient final : public Kernel {
  public:
@@ -79,7 +79,7 @@ float PoolGradient::valueAt(const std::byte* p, std::int64_t offset) const {
   return value;
 }
 
-/// f(input offset, place in the plane) for every input under one output's kernel.
+/// Calls f(input offset, place in the plane) for every input under one output's kernel.
 template <class F>
 void PoolGradient::walk(const std::int64_t* output, std::size_t d, std::int64_t in,
                         std::int64_t place, const F& f) const {

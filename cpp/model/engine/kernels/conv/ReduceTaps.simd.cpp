@@ -5,7 +5,7 @@ namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-/// kVectors vectors of lanes that lie side by side, or every second.
+/// Reduces kVectors vectors of lanes, which are contiguous or, with kEven, every second one.
 template <class In, class Op, int kVectors, bool kEven>
 FORCE_INLINE void tapVectors(const TapBlock& block, std::int64_t at, typename Input<In>::Acc* acc) {
   using Acc = typename Input<In>::Acc;
@@ -51,7 +51,7 @@ void taps(const TapBlock& block, void* accv, std::int64_t lanes) {
   if (block.lane_stride == 1) {
     for (; l + 4 * kL <= lanes; l += 4 * kL) tapVectors<In, Op, 4, false>(block, l, acc);
     for (; l + kL <= lanes; l += kL) tapVectors<In, Op, 1, false>(block, l, acc);
-    // The last vector goes over lanes that are done again: the same values.
+    // The last vector recomputes some lanes, with the same values.
     if (l < lanes && lanes >= kL) {
       tapVectors<In, Op, 1, false>(block, lanes - kL, acc);
       return;

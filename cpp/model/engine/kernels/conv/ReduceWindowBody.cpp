@@ -9,10 +9,10 @@
 #include "engine/kernels/reduce/ReduceLoops.hpp"
 #include "engine/simd/VectorOps.hpp"
 
-/// The kernel "popx.reduce_window_body": windows folded with any associative body. A block of
-/// outputs at a time, tap by tap; one long window by doubling: windows of 2, 4, 8 ... elements.
-/// Padding is left out, as by XLA on CPUs: bodies need not give what they get for it and an initial
-/// value. (Logarithms of sums of complex numbers give NaN for two times -infinity.)
+/// The kernel "popx.reduce_window_body": folds windows with any associative body, tap by tap for a
+/// block of outputs at a time; one long window by doubling: windows of 2, 4, 8 ... elements.
+/// Padding is left out, as in XLA on CPUs: body(x, initial value) need not be x. (Logarithms of
+/// sums of complex numbers give NaN for two times -infinity.)
 /// Operands: k inputs, k outputs (contiguous), k initial values.
 namespace ipujax::engine {
 
@@ -176,8 +176,8 @@ void BodyWindow::applyLong(const std::byte* const* a, const std::byte* const* b,
   }
 }
 
-/// out[q], q < n: a[q], the fold of positions [q, q + size), and b[q], of some that follow these.
-/// Where one of them has no elements, the other alone. `out` may be `a`.
+/// out[q], q < n, combines a[q], the fold of positions [q, q + size), and b[q], the fold of
+/// positions that follow. If one of them has no elements, it is the other. `out` may be `a`.
 void BodyWindow::append(const std::byte* const* a, const std::byte* const* b, std::byte* const* out,
                         std::int64_t n, std::int64_t size, Inside inside,
                         std::byte* scratch) const {
@@ -199,9 +199,9 @@ void BodyWindow::append(const std::byte* const* a, const std::byte* const* b, st
   applyLong(left, right, to, high - low, scratch);
 }
 
-/// One row along the window. table[q] = the fold of 2^b elements from padded position q on; the
-/// result takes the powers of two that the window's size is made of, from the left.
-// Long: its tables are local from the first element to the last.
+/// Folds one row along the window. table[q] = the fold of 2^b elements from padded position q on;
+/// the result combines the powers of two that sum to the window's size, from the left.
+// Long, since all of its stages share local tables.
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
   Workspace workspace;
@@ -259,7 +259,7 @@ void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) co
     }
     append(table, shifted, table, valid, power, inside, scratch);
   }
-  // Behind the initial value, which is all there is where a window has no elements.
+  // Folds onto the initial value, which is the result if a window has no elements.
   const std::int64_t low = std::clamp<std::int64_t>(inside.begin - w.size + 1, 0, positions);
   const std::int64_t high = std::clamp<std::int64_t>(inside.end, low, positions);
   std::byte* folded[kMax];

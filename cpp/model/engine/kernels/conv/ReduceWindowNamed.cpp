@@ -52,7 +52,7 @@ class NamedWindow final : public Kernel {
 
   const Loops* loops_;
   reduction::TapLoop tap_loop_ = nullptr;
-  std::vector<std::size_t> tap_dims_;  ///< windows outside vector_, where tap_loop_ serves
+  std::vector<std::size_t> tap_dims_;  ///< windows outside vector_, if tap_loop_ is used
   std::int64_t inner_begin_ = 0;       ///< outputs along vector_ with no padding under them
   std::int64_t inner_end_ = 0;
   Reducer reducer_;
@@ -67,7 +67,7 @@ class NamedWindow final : public Kernel {
   std::int64_t volume_ = 1;
   bool long_ = false;  ///< dims_[window_] is the only window, and long
   std::size_t window_ = 0;
-  std::vector<LoopDim> lanes_;  ///< the other dimensions, then
+  std::vector<LoopDim> lanes_;  ///< if long_: the other dimensions
 };
 
 NamedWindow::NamedWindow(const StepDesc& step)
@@ -182,8 +182,8 @@ void NamedWindow::directRow(const std::byte* in, std::byte* out, const std::int6
   if (finishes) finishRow(acc, out, index, init);
 }
 
-/// The row by the tap loop: whole windows together, those over the edges one by one. False where
-/// no element is under the row.
+/// Computes the row with the tap loop: whole windows together, those over the edges one by one.
+/// Returns false if no element is under the row.
 bool NamedWindow::tapRow(const std::byte* in, std::byte* acc, const std::int64_t* index) const {
   const WindowDim& v = dims_[vector_];
   reduction::TapBlock block;
@@ -299,7 +299,7 @@ void NamedWindow::store(const std::byte* acc, std::byte* out, std::int64_t strid
 void NamedWindow::runLong(ThreadPool& pool, const std::byte* in, std::byte* out) const {
   const WindowDim& w = dims_[window_];
   const std::int64_t rows = outputs_ / w.m;
-  // Lanes side by side where the innermost dimension is not the window.
+  // Lanes run side by side if the innermost dimension is not the window.
   const LoopDim inner = lanes_.back();
   const bool by_lanes = window_ + 1 != dims_.size() && inner.n > 1;
   const bool to_start = w.m - 1 - w.low <= 0;
@@ -330,7 +330,7 @@ void NamedWindow::runLong(ThreadPool& pool, const std::byte* in, std::byte* out)
   });
 }
 
-/// One lane of prefixes (or of suffixes, as prefixes of the reversed row).
+/// Computes one lane from prefixes (or from suffixes, as prefixes of the reversed row).
 void NamedWindow::longRow(const std::byte* in, std::byte* out) const {
   const WindowDim& w = dims_[window_];
   const bool forward = w.m - 1 - w.low <= 0;
@@ -362,7 +362,7 @@ void NamedWindow::longRow(const std::byte* in, std::byte* out) const {
   store(row, out, w.out_stride, w.m);
 }
 
-/// Prefixes or suffixes of lanes that lie side by side.
+/// Computes lanes that lie side by side, from prefixes or suffixes.
 void NamedWindow::longLanes(const std::byte* in, std::byte* out, std::int64_t lanes,
                             bool forward) const {
   const WindowDim& w = dims_[window_];

@@ -111,8 +111,8 @@ void Scatterer::runLanes(std::span<std::byte* const> p, std::int64_t begin, std:
   runPicks(p, lanes, n);
 }
 
-/// f(source offset, taps): taps(g) calls g(operand offset, result offset) for every element under
-/// the window, in order.
+/// Calls f(source offset, taps) for every window; taps(g) calls g(operand offset, result offset)
+/// for every element under the window, in order.
 template <class F>
 void Scatterer::forEachWindow(const F& f) const {
   std::int64_t index[kMostRank] = {};

@@ -59,8 +59,8 @@ void pickOne(const PickWindow& w, std::int64_t at) {
 
 }  // namespace
 
-/// A NaN first element must also give way to what follows: best >= next is false for it, so the
-/// loop above, which compares the first element with itself, still ends where the rule does.
+/// A NaN gives way to the next element, since best >= next is false for it. pickOne also compares
+/// the first element with itself, which changes nothing.
 void pick(const PickWindow& window, std::int64_t lanes) {
   std::int64_t at = 0;
   for (; at + kLanes <= lanes; at += kLanes) pickVector(window, at);

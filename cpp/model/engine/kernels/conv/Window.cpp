@@ -98,7 +98,7 @@ Window Window::check(const StepCheck& check, const OperandCheck& in, const Opera
 }
 
 Taps WindowDim::tapsOf(std::int64_t output) const {
-  // Taps that hit an element are every `period`-th one; between the first and the last all do.
+  // Every `period`-th tap hits an element, without gaps between the first and the last hit.
   const std::int64_t period = base_dilation / std::gcd(base_dilation, window_dilation);
   Taps taps;
   taps.step = window_dilation * period / base_dilation;

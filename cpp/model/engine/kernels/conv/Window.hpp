@@ -20,16 +20,16 @@ struct Window {
   /// Strides and dilations of 1, no padding.
   static Window of(std::vector<std::int64_t> sizes);
   std::size_t rank() const { return sizes.size(); }
-  /// Throws poplar_error where the lengths differ from `rank` or a number makes no sense.
+  /// Throws poplar_error if the lengths differ from `rank` or a number is invalid.
   void check(const char* where, std::size_t rank) const;
   std::int64_t outputSize(std::size_t dim, std::int64_t input) const;
   std::int64_t volume() const;
-  /// True where one output along this dimension is one input, in place.
+  /// True if each output along this dimension is the input at the same place.
   bool isPlain(std::size_t dim, std::int64_t input) const;
 
   Attributes::Integers toIntegers() const;
   static Window from(const Attributes::Integers& integers);
-  /// The attribute "window" of a step whose outputs it makes of these inputs.
+  /// The attribute "window" of a step, checked to make its outputs from these inputs.
   static Window check(const StepCheck& check, const OperandCheck& in, const OperandCheck& out);
 };
 

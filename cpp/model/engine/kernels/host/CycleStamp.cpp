@@ -7,8 +7,8 @@
 namespace ipujax::engine {
 namespace {
 
-/// The cycles so far as two words, the lower first; where there is an earlier stamp, those since it
-/// ended.
+/// Writes the cycles so far as two words, the lower first; if there is an earlier stamp, the cycles
+/// since it ended.
 std::unique_ptr<Kernel> makeCycleStamp(const StepDesc& step) {
   const bool is_difference = step.operands.size() == 2;
   const auto own = is_difference ? step.attributes.integer("own") : 0;

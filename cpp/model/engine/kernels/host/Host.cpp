@@ -37,12 +37,12 @@ class StreamKernel final : public Kernel {
   std::uint64_t bytes_;
 };
 
-/// A step that only costs: what the tiles do where the host has nothing to do.
+/// A step that only has a cost: tiles do work that the host need not do.
 std::unique_ptr<Kernel> makeAccount(const StepDesc&) {
   return kernelOf([](RunContext&, std::span<std::byte* const>) {});
 }
 
-/// The stream moves what the operand holds, all at once.
+/// Checks that the stream moves the whole operand at once.
 void checkStream(const StepCheck& check, const OperandCheck& operand, bool to_device) {
   const auto& streams = check.image().streams;
   const auto last = static_cast<std::int64_t>(streams.size()) - 1;

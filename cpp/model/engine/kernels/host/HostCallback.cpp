@@ -19,8 +19,8 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-/// Attributes: "id"; "dtypes": of all operands, by commas; "num_results": the last so many
-/// operands.
+/// Attributes: "id"; "dtypes" of all operands, separated by commas; "num_results": how many of the
+/// last operands are results.
 class CallbackKernel final : public Kernel {
  public:
   explicit CallbackKernel(const StepDesc& step)

@@ -13,7 +13,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// poplar::PrintTensorFmt as the attributes say it.
+/// poplar::PrintTensorFmt, as given by the attributes.
 struct PrintFormat {
   enum class Floats : std::uint8_t { kAuto, kFixed, kScientific, kShort };
 
@@ -100,7 +100,7 @@ class TensorText {
     return step;
   }
 
-  /// Calls fn(i), or gap() for those left out.
+  /// Calls fn(i) for each index shown, and gap() once for those left out.
   template <class F, class G>
   void along(std::size_t d, const F& fn, const G& gap) const {
     const bool cut = isCut(d);
@@ -125,7 +125,7 @@ class TensorText {
     return floatAt(o_.type, data_ + i * static_cast<std::int64_t>(sizeOf(o_.type)));
   }
 
-  /// All elements have one precision, so that the largest has the wanted digits.
+  /// Chooses one precision for all elements, such that the largest has the wanted digits.
   void chooseFloats(const std::vector<std::int64_t>& shown) {
     if (!isFloat(o_.type)) return;
     double largest = 0;
@@ -227,7 +227,7 @@ class TensorText {
   std::string text_;
 };
 
-/// To the stream of the engine, or to stderr as Poplar does. Replicas print one after another.
+/// Prints to the engine's stream, or to stderr as Poplar does. Replicas print one after another.
 class PrintKernel final : public Kernel {
  public:
   explicit PrintKernel(const StepDesc& step)

@@ -8,7 +8,7 @@ namespace ipujax::engine {
 namespace {
 using batch::Item;
 
-/// Of square matrices.
+/// A kernel of square matrices.
 template <class F>
 std::unique_ptr<Kernel> make(const StepDesc& step, F body) {
   const auto values = batch::valuesOf(step);
@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> makeEigh(const StepDesc& step) {
 
 using Kind = batch::ValuesCheck::Kind;
 
-/// A square matrix first.
+/// Checks that the first operand is a square matrix.
 batch::ValuesCheck squareOf(StepCheck& check) {
   batch::ValuesCheck values(check);
   values.first(2, true);

@@ -9,8 +9,8 @@
 #include "engine/kernels/linalg/FftPlan.hpp"
 #include "engine/kernels/linalg/MatrixBatch.hpp"
 
-/// The kernel "popx.fft": one dimension after another. The first reads the operand, the others work
-/// in place on the result (IRFFT: on a copy). All operands are row-major.
+/// The kernel "popx.fft": transforms one dimension after another. The first pass reads the operand,
+/// the others work in place on the result (IRFFT: on a copy). All operands are row-major.
 namespace ipujax::engine {
 
 namespace {
@@ -80,7 +80,7 @@ Transform<T>::Transform(const StepDesc& step)
   }
 }
 
-/// Complex lines along one of the transformed dimensions of the complex side.
+/// Transforms complex lines along one of the transformed dimensions of the complex side.
 template <class T>
 void Transform<T>::alongDim(ThreadPool& pool, std::size_t transformed, In<T> in, Out<T> out) const {
   const std::size_t dim = complex_shape_.size() - num_transformed_ + transformed;
@@ -110,7 +110,8 @@ Out<T> temporary(Workspace& workspace, std::int64_t elements) {
   return {memory, memory + elements};
 }
 
-/// A real line of even length as a complex one of half of it: even elements real, odd imaginary.
+/// Transforms a real line of even length as a complex one of half the length: even elements are
+/// its real parts, odd ones imaginary.
 template <class T>
 void Transform<T>::realForward(ThreadPool& pool, const T* x, Out<T> out) const {
   if (length_ % 2 != 0) return oddForward(pool, x, out);
@@ -211,8 +212,8 @@ void Transform<T>::run(RunContext& context, std::span<std::byte* const> pointers
   }
 }
 
-/// Makes its twiddles at the first run: for a long line that takes longer than compiling the rest
-/// of a program, and what is compiled or loaded need not run.
+/// Computes its twiddles in the first run: for a long line that takes longer than compiling the
+/// rest of a program, and a program that is compiled or loaded may never run.
 template <class T>
 class Fft final : public Kernel {
  public:

@@ -10,9 +10,10 @@ constexpr std::int64_t kLanes = 16;
 /// Prime factors up to this have a pass; a length with a larger one goes through a convolution.
 constexpr std::int64_t kLargestRadix = 31;
 
-/// One pass of Stockham's algorithm over a block: sub-transforms of length radix * m become m-fold,
-/// `span` numbers (lanes included) lie side by side. Twiddles are [m - 1][radix - 1] of (re, im),
-/// for p = 1 ... m - 1; roots are cos and sin of 2 pi j / radix for the general pass.
+/// One pass of Stockham's algorithm over a block: splits sub-transforms of length radix * m into
+/// ones of length m; `span` numbers (lanes included) are contiguous. Twiddles are
+/// [m - 1][radix - 1] of (re, im), for p = 1 ... m - 1; roots are cos and sin of 2 pi j / radix for
+/// the general pass.
 template <class T>
 struct Pass {
   std::int64_t radix;
@@ -22,7 +23,7 @@ struct Pass {
   const T* roots;
 };
 
-/// What is done to blocks of T, float or double.
+/// Operations on blocks of T, float or double.
 template <class T>
 struct PassTable {
   void (*run)(const Pass<T>& pass, const T* in_re, const T* in_im, T* out_re, T* out_im);

@@ -6,7 +6,7 @@ namespace ipujax::engine::fourier {
 namespace IPUJAX_ISA_NAMESPACE {
 namespace {
 
-/// One complex number of each of the lanes in a register; plain loops that compilers vectorise.
+/// A complex number of one lane; compilers vectorise the plain loops over lanes.
 template <class T>
 struct Number {
   T re;

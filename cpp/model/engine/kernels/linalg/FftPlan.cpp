@@ -13,7 +13,7 @@
 
 namespace ipujax::engine::fourier {
 
-/// From the angle in the first eighth of the circle that mirrors it: larger angles have larger
+/// Computed from the mirrored angle in the first eighth of the circle: larger angles have larger
 /// rounding errors.
 std::pair<double, double> root(std::int64_t k, std::int64_t n) {
   k %= n;
@@ -40,7 +40,7 @@ template <class T>
 constexpr std::int64_t kLongestBlock = 4096 / sizeof(T);
 
 /// Copies up to sixteen lines of n elements: element j of line b is at j * stride + b * spacing.
-/// Inlined: on one side strides are those of a block, [j][b].
+/// Inlined, since one side always has the strides of a block, [j][b].
 template <class T>
 [[gnu::always_inline]] inline void copyLines(const T* from, std::int64_t from_stride,
                                              std::int64_t from_spacing, T* to,
@@ -103,7 +103,7 @@ class BlockPasses {
       for (std::int64_t p = 1; p < step.m; ++p) {
         for (std::int64_t j = 1; j < radix; ++j) push(step.twiddles, root(p * j, length));
       }
-      // The general pass wants cosines and sines of positive angles.
+      // The general pass needs cosines and sines of positive angles.
       for (std::int64_t k = 0; k < radix; ++k) {
         const auto [re, im] = root(k, radix);
         push(step.roots, {re, -im});
@@ -114,14 +114,15 @@ class BlockPasses {
   }
 
   std::int64_t size() const { return n_ * kLanes; }
-  /// Four arrays of size(): the two parts of the block, and room.
+  /// Four arrays of size(): the two parts of the block, and two for scratch.
   T* room(Workspace& workspace) const { return workspace.get<T>(4 * size()); }
 
   struct Block {
     T* re;
     T* im;
   };
-  /// Lines to the first two arrays of `room`, and a block times `factor` to lines.
+  /// load() copies lines to the first two arrays of `room`; store() copies a block times `factor`
+  /// to lines.
   void load(const T* re, const T* im, std::int64_t stride, std::int64_t spacing, std::int64_t count,
             T* room) const {
     gather(re, stride, spacing, count, n_, room);
@@ -136,7 +137,7 @@ class BlockPasses {
     scatter(block.re, stride, spacing, count, n_, re);
     scatter(block.im, stride, spacing, count, n_, im);
   }
-  /// Transforms what stands in the first two arrays of `room`; says where the result stands.
+  /// Transforms the first two arrays of `room`; returns where the result is.
   Block run(T* room) const {
     Block in{room, room + size()};
     Block out{room + 2 * size(), room + 3 * size()};
@@ -263,7 +264,7 @@ class LinePlan : public Plan<T> {
   virtual void runLine(ThreadPool& pool, const Lines<T>& line) const = 0;
 };
 
-/// A long line as a matrix of n1 rows and n2 columns: columns, twiddles, rows.
+/// Transforms a long line as a matrix of n1 rows and n2 columns: columns, twiddles, rows.
 template <class T>
 class MatrixPlan final : public LinePlan<T> {
  public:
@@ -273,7 +274,7 @@ class MatrixPlan final : public LinePlan<T> {
     im_.resize(re_.size(), 0);
     for (std::int64_t j = 0; j < n2; ++j) {
       for (std::int64_t k = 0; k < n1; ++k) {
-        // As the block of columns lies: [block][k][lane].
+        // In the layout of a block of columns: [block][k][lane].
         const auto at = static_cast<std::size_t>((j / kLanes * n1 + k) * kLanes + j % kLanes);
         const auto [re, im] = root(k * j, n1 * n2);
         re_[at] = static_cast<T>(re);
@@ -332,7 +333,8 @@ class MatrixPlan final : public LinePlan<T> {
   std::vector<T> im_;
 };
 
-/// Any length as a convolution of a power of two: x_k c_k * conj(c), c_k = e^(-pi i k^2 / n).
+/// Transforms any length by a convolution whose length is a power of two: x_k c_k * conj(c),
+/// c_k = e^(-pi i k^2 / n).
 template <class T>
 class ConvolutionPlan final : public LinePlan<T> {
  public:
@@ -344,7 +346,7 @@ class ConvolutionPlan final : public LinePlan<T> {
         kernel_(static_cast<std::size_t>(2 * m_), 0) {
     std::vector<T> filter(static_cast<std::size_t>(2 * m_), 0);
     for (std::int64_t k = 0; k < n; ++k) {
-      // k^2 modulo 2 n, which is what the angle needs, stays small: k steps of 2 k - 1.
+      // The angle depends only on k^2 modulo 2 n, which stays small.
       const auto [re, im] = root(squareModulo(k, 2 * n), 2 * n);
       const auto at = static_cast<std::size_t>(k);
       chirp_[at] = static_cast<T>(re);
@@ -399,7 +401,7 @@ class ConvolutionPlan final : public LinePlan<T> {
   std::vector<T> kernel_;
 };
 
-/// The divisor of n nearest to its square root, from below.
+/// The largest divisor of n up to its square root.
 std::int64_t middleDivisor(std::int64_t n) {
   auto d = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
   while (n % d != 0) --d;

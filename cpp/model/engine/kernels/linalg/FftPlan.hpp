@@ -9,7 +9,7 @@
 
 namespace ipujax::engine {
 
-/// Which transform a step "popx.fft" does; popx/Fft.hpp says what they are.
+/// Which transform a step "popx.fft" performs; popx/Fft.hpp describes them.
 enum class FftType { FFT, IFFT, RFFT, IRFFT };
 
 }  // namespace ipujax::engine
@@ -23,10 +23,10 @@ struct Dim {
   std::int64_t out_stride;
 };
 
-/// Many complex lines of one length, of float or double. Strides are in these numbers. Real and
-/// imaginary parts lie apart; a null imaginary input is zeros, a null output is not wanted. The
-/// results may replace the inputs. Swapping the two parts of input and output makes the inverse
-/// (times the length).
+/// Many complex lines of one length, of float or double. Strides count these numbers. Real and
+/// imaginary parts are separate arrays; a null imaginary input is zeros, a null output is not
+/// written. The results may replace the inputs. Swapping the two parts of input and output gives
+/// the inverse (times the length).
 template <class T>
 struct Lines {
   const T* in_re = nullptr;

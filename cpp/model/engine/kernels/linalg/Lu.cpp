@@ -37,7 +37,7 @@ std::unique_ptr<Kernel> makePermutation(const StepDesc& step) {
     auto* order = item.room<std::int32_t>(n);
     std::iota(order, order + n, 0);
     for (std::int64_t i = 0; i < item.rows(0); ++i) {
-      // As jnp's x.at[j] reads and writes: from the end below 0, clamped, dropped where outside.
+      // As jnp's x.at[j]: j < 0 counts from the end; outside, reads clamp and writes are dropped.
       const std::int64_t j = swaps[i] < 0 ? swaps[i] + n : swaps[i];
       const std::int32_t old = order[i];
       order[i] = order[std::clamp<std::int64_t>(j, 0, n - 1)];

@@ -13,7 +13,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// Products smaller than this are shared out by group, larger ones one after another.
+/// Products smaller than this are shared out by group, larger ones run one after another.
 constexpr std::int64_t kLargeGroup = 1 << 22;
 constexpr std::int64_t kTaskWork = 1 << 16;
 
@@ -62,7 +62,7 @@ class MatMul final : public Kernel {
   }
 
  private:
-  /// Strides of dimensions of size one say nothing: give them what the fast paths look for.
+  /// Strides of dimensions of size one are arbitrary: sets them to what the fast paths look for.
   static void tidy(blas::ConstMatrix& m, std::int64_t rows, std::int64_t cols) {
     if (cols == 1 && m.row != 1) m.col = 1;
     if (rows == 1 && m.col != 1) m.row = 1;

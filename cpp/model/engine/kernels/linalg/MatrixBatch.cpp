@@ -45,8 +45,8 @@ std::int64_t Value::offset(const Part& part, std::int64_t item) const {
 
 namespace {
 
-/// rows x columns elements from strided memory to strided memory. Inlined: the strides of the
-/// dense side are constants.
+/// Copies rows x columns elements from strided to strided memory. Inlined, so that the strides of
+/// the dense side are constants.
 template <class T>
 [[gnu::always_inline]] inline void copyMatrix(std::int64_t rows, std::int64_t columns,
                                               const T* from, std::int64_t from_row,
@@ -76,7 +76,7 @@ template <class T>
   }
 }
 
-/// The numbers that T is made of, and how many.
+/// The real type that T consists of, and the number of them.
 template <class T>
 using Element = blas::Real<T>;
 template <class T>

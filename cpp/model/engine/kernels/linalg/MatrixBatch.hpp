@@ -10,7 +10,7 @@
 #include "engine/blas/Lapack.hpp"
 #include "engine/kernels/Kernel.hpp"
 
-/// Kernels that do one thing to each matrix of a batch, real or complex.
+/// Kernels that apply one operation to each matrix of a batch, real or complex.
 namespace ipujax::engine::batch {
 
 /// LAPACK counts elements in 32 bits, and its work space is up to 2 n^2 of them.
@@ -26,7 +26,7 @@ class Value {
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }  ///< 1 for a vector
   std::int64_t size() const { return rows_ * columns_; }
-  /// The same with rows and columns exchanged: a row-major matrix is the transpose's columns.
+  /// The same with rows and columns exchanged: a row-major matrix is its column-major transpose.
   Value transposed() const;
 
   template <class T>  // float, double, complex of either, or std::int32_t
@@ -53,13 +53,13 @@ class Value {
 };
 
 /// Declares the values of a step in order; the first is a matrix [..., rows, columns], and all have
-/// its batch dimensions. Its element type, float or double, is that of all others but integers.
+/// its batch dimensions. All others except integers have its element type, float or double.
 class ValuesCheck {
  public:
   enum class Kind : std::uint8_t { kLikeFirst, kReal, kComplex, kInteger };
   explicit ValuesCheck(StepCheck& check);
 
-  /// Of the first value; of a vector one column.
+  /// Extents of the first value; a vector has one column.
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   std::int64_t small() const { return rows_ < columns_ ? rows_ : columns_; }
@@ -71,7 +71,7 @@ class ValuesCheck {
   ValuesCheck& status() { return out({}, Kind::kInteger); }
   /// The extents of the next value's item, which has this rank; at most 30000 each.
   std::vector<std::int64_t> next(std::size_t rank) const;
-  /// No value is left, and "flags" are so many truth values.
+  /// Checks that no value is left and that "flags" holds `num_flags` truth values.
   void end() const;
   void end(std::size_t num_flags) const;
 
@@ -108,7 +108,7 @@ T nan() {
   }
 }
 
-/// One item of a batch: its values by their numbers, in memory of the thread.
+/// One item of a batch: its values by their numbers, in the thread's memory.
 class Item {
  public:
   Item(const std::vector<Value>& values, std::span<std::byte* const> pointers, std::int64_t number)
@@ -134,7 +134,7 @@ class Item {
     values_[i].load(pointers_, number_, memory);
     return memory;
   }
-  /// The values from number `i` on.
+  /// Stores the values from number `i` on.
   template <class... T>
   void store(std::size_t i, const T*... memory) const {
     (values_[i++].store(pointers_, number_, memory), ...);
@@ -152,7 +152,7 @@ class Item {
 };
 
 /// A kernel that calls body(item, T{}) for each item, T being float, double or complex of either;
-/// `flops` are an item's.
+/// `flops` is the work of one item.
 template <class F>
 std::unique_ptr<Kernel> make(const StepDesc& step, std::vector<Value> values, std::int64_t flops,
                              F body) {

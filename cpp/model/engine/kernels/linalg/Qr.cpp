@@ -10,7 +10,7 @@ using batch::Item;
 
 int small(const Item& item) { return std::min(item.rows(0), item.columns(0)); }
 
-/// All of them cost about as much as a factorisation of the first value.
+/// A kernel that costs about as much as a factorisation of the first value.
 template <class F>
 std::unique_ptr<Kernel> make(const StepDesc& step, F body) {
   const auto values = batch::valuesOf(step);
@@ -65,7 +65,7 @@ std::unique_ptr<Kernel> makeHouseholderProduct(const StepDesc& step) {
   });
 }
 
-/// The factors and their reflectors.
+/// Checks the factors and their reflectors.
 void checkReflectors(const StepCheck& check, batch::ValuesCheck& values) {
   values.first(2);
   const auto reflectors = values.next(1);

@@ -14,7 +14,7 @@ std::unique_ptr<Kernel> makeSvd(const StepDesc& step) {
   const std::int64_t flops = 10 * values[0].size() * values[1].rows();
   return batch::make(step, values, flops, [=]<class T>(batch::Item& item, T) {
     T* a = item.load<T>(0);
-    // LAPACK leaves vectors alone that nobody asked for, and all of them where it fails.
+    // LAPACK does not write vectors that were not requested, nor any vectors if it fails.
     auto* s = item.zeros<blas::Real<T>>(item.size(1));
     T* u = item.zeros<T>(item.size(2));
     T* vt = item.zeros<T>(item.size(3));
@@ -31,7 +31,7 @@ void checkSvd(StepCheck& check) {
   values.first(2);
   const std::int64_t small = values.small();
   values.out({small}, batch::ValuesCheck::Kind::kReal);
-  // Without vectors there may be room for more.
+  // Without vectors (job N) their numbers may be anything.
   const auto left = values.next(2);
   check.need(left[1] == (job == 'A' ? values.rows() : small) || job == 'N', "fitting vectors");
   values.out({values.rows(), left[1]});

@@ -80,7 +80,7 @@ Space collapse(const StepDesc& step, std::size_t num_inputs, bool in_order) {
   return space;
 }
 
-/// All operands run along memory, or are one element.
+/// For operands that all run along memory, or are one element.
 class FlatMap final : public MapKernel {
  public:
   using MapKernel::MapKernel;
@@ -101,7 +101,7 @@ class FlatMap final : public MapKernel {
   }
 };
 
-/// Along the last dimension all operands run along memory or stand still: whole rows at a time.
+/// For operands that are all contiguous or constant along the last dimension: whole rows at a time.
 class RowMap final : public MapKernel {
  public:
   RowMap(const StepDesc& step, const ExprProgram& program, const Space& space,
@@ -120,7 +120,7 @@ class RowMap final : public MapKernel {
     // Long rows are shared between threads too.
     const std::int64_t piece = cols > grain_ ? grain_ : cols;
     const std::int64_t pieces = (cols + piece - 1) / piece;
-    const std::int64_t run = space_.shape[outer - 1];  // rows with one distance in between
+    const std::int64_t run = space_.shape[outer - 1];  // rows at equal distances
     const auto part = [&](std::int64_t begin, std::int64_t end) {
       Cursor cursor(space_, outer, bytes_, pointers);
       for (std::int64_t unit = begin; unit < end;) {
@@ -146,7 +146,7 @@ class RowMap final : public MapKernel {
   std::vector<std::int64_t> row_bytes_;  ///< from one row to the next, of each operand
 };
 
-/// Pieces of rows of any strides, row-major: operands that do not run along memory are copied.
+/// Evaluates pieces of rows of any strides, row-major; copies operands that are not contiguous.
 class StagedMap final : public MapKernel {
  public:
   using MapKernel::MapKernel;
@@ -174,7 +174,7 @@ class StagedMap final : public MapKernel {
  private:
   static constexpr std::size_t kStage = static_cast<std::size_t>(kBlock) * 8;
 
-  /// n elements from the `first` of a row on, whose own first element has the number `row`.
+  /// Evaluates n elements of a row from its element `first` on; its element 0 has the number `row`.
   void runPiece(std::byte* const* base, std::int64_t row, std::int64_t first, std::int64_t n,
                 std::byte* memory) const {
     const std::size_t inner = space_.shape.size() - 1;
@@ -197,7 +197,7 @@ class StagedMap final : public MapKernel {
     const std::int64_t step = space_.strides[o].back();
     return step == 1 || (o < num_inputs_ && step == 0 && isUniform(o));
   }
-  /// As uniformAlong has it.
+  /// The same test as in uniformAlong.
   bool isUniform(std::size_t o) const {
     return std::ranges::all_of(space_.strides[o], [](std::int64_t x) { return x == 0; });
   }

@@ -8,13 +8,13 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/kernels/Kernel.hpp"
 
-/// What the kernels of elementwise steps share: an expression over strided views.
+/// Code shared by the kernels of elementwise steps: an expression over strided views.
 namespace ipujax::engine::maps {
 
 constexpr std::int64_t kBlock = expr::ExprEvaluator::kBlock;
 
 /// The iteration space after sorting by the first output's memory order and merging dimensions
-/// that are one for all operands. strides[operand][dim], in elements.
+/// that all operands can walk as one. strides[operand][dim], in elements.
 struct Space {
   std::vector<std::int64_t> shape;
   std::vector<std::vector<std::int64_t>> strides;
@@ -36,15 +36,14 @@ class MapKernel : public Kernel {
   }
 
  protected:
-  /// `first`: the number of the first element, by which expressions are random; 0 in kernels that
-  /// such expressions do not get.
+  /// `first`: the number of the first element, from which random expressions draw; 0 in kernels
+  /// that never get such expressions.
   void evaluate(std::byte* const* operands, std::int64_t n, std::int64_t first = 0) const {
     evaluator_.run({const_cast<const std::byte* const*>(operands), num_inputs_},
                    {operands + num_inputs_, num_operands_ - num_inputs_}, n,
                    static_cast<std::uint64_t>(first));
   }
-  /// Runs part(begin, end) for all units, each of so many elements: on threads if they are worth
-  /// it.
+  /// Runs part(begin, end) for all units of `unit_elements` elements each, on threads if worth it.
   template <class Part>
   void runUnits(RunContext& context, std::int64_t units, std::int64_t unit_elements,
                 const Part& part) const {
@@ -73,7 +72,7 @@ class Pointers {
       std::copy(from.begin(), from.end(), few_);
     }
   }
-  /// So many null pointers.
+  /// `count` null pointers.
   explicit Pointers(std::size_t count) {
     if (count > kFew) {
       many_.resize(count);
@@ -133,15 +132,14 @@ class Cursor {
   std::vector<std::int64_t> index_;
 };
 
-/// Whether rows are short and follow each other, but for inputs that have one row for all, as
-/// biases do.
+/// Whether rows are short and contiguous, except for inputs that repeat one row, such as biases.
 bool haveRepeatedRows(const Space& space, std::size_t num_inputs);
 
-/// For views that are in no common order of memory: with at least two dimensions, or one.
+/// For views without a common memory order, of one or more dimensions.
 std::unique_ptr<Kernel> makeTiledMap(const StepDesc& step, const expr::ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform);
 
-/// The same where some operands are transposed and others are not; null elsewhere.
+/// The same if some operands are transposed and others are not; otherwise null.
 std::unique_ptr<Kernel> makeStripMap(const StepDesc& step, const expr::ExprProgram& program,
                                      const Space& space, const std::vector<bool>& uniform);
 

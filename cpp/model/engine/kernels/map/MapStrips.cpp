@@ -8,8 +8,8 @@ namespace {
 
 using expr::ExprProgram;
 
-/// Rows along which some operands run along memory and others across it: the latter are copied
-/// for a strip of rows, into rows; the former are read and written where they are.
+/// For rows along which some operands run along memory and others across it. The latter are copied
+/// into rows, for a strip of rows at a time; the former are read and written in place.
 class StripMap final : public MapKernel {
  public:
   StripMap(const StepDesc& step, const ExprProgram& program, const Space& space,
@@ -73,10 +73,10 @@ class StripMap final : public MapKernel {
   std::size_t outer_;
   std::int64_t rows_ = 1, cols_ = 1;
   std::vector<bool> staged_;
-  std::vector<std::int64_t> row_bytes_;  ///< from one row to the next where it is evaluated
+  std::vector<std::int64_t> row_bytes_;  ///< from one row to the next during evaluation
 };
 
-/// Whether rows are long, one operand at least is across memory, and another along it.
+/// Whether rows are long, at least one operand runs across memory, and another along it.
 bool hasStrips(const Space& space) {
   constexpr std::int64_t kLeastCols = 64;
   constexpr std::int64_t kLeastRows = 8;

@@ -12,7 +12,7 @@ namespace {
 
 using expr::ExprProgram;
 
-/// Rows of so many bytes, which the compiler then knows.
+/// Copies rows of kBytes bytes, a size known to the compiler.
 template <std::int64_t kBytes>
 void shortRows(const std::byte* src, std::byte* dst, std::int64_t rows, std::int64_t src_row,
                std::int64_t dst_row) {
@@ -69,8 +69,8 @@ constexpr std::int64_t kMostLanes = 16;  ///< of simd::chainLanes()
 /// Elements of a tile: with the evaluator's blocks as tiles, short rows were slower.
 constexpr std::int64_t kTile = 2048;
 
-/// Any strides: blocks of rows x cols of the last two dimensions, each operand copied to a dense
-/// block before and the results copied out after.
+/// For any strides. Takes tiles of rows x cols of the last two dimensions: copies each operand to a
+/// dense block first, and the results out afterwards.
 class TileMap final : public MapKernel {
  public:
   TileMap(const StepDesc& step, const ExprProgram& program, Space space,
@@ -118,7 +118,7 @@ class TileMap final : public MapKernel {
           cursor.next();
           ++at;
         }
-        // Down the rows first: a transposed operand's lines are used up while they are cached.
+        // Go down the rows first: this uses up a transposed operand's lines while they are cached.
         const std::int64_t tile = unit % tiles;
         count = std::min(end - unit, tilesAlike(tile));
         runTiles(cursor.data(), tile % row_tiles * rows_, tile / row_tiles * cols_, count, stage);
@@ -131,27 +131,27 @@ class TileMap final : public MapKernel {
 
  private:
   static constexpr std::size_t kStage = static_cast<std::size_t>(kTile) * 8;
-  /// Where operands are copied to; which row is there of those that have one row for all.
+  /// Where operands are copied to, and for those that repeat one row, which row is there.
   struct Stage {
     std::byte* memory;
     Pointers& block;
     Pointers& repeated;
   };
 
-  /// Whole vectors of elements, where a few rows make them.
+  /// Makes tiles of whole vectors of elements, if a few rows suffice for that.
   void alignTiles() {
     const std::int64_t group = kMostLanes / std::gcd(kMostLanes, cols_);
     if (rows_ > group) rows_ = rows_ / group * group;
     repeated_rows_ = true;
   }
 
-  /// How many tiles from this one on have the same copies of operands, and all else in one run.
+  /// Number of tiles from this one on that share copied operands and have all others contiguous.
   std::int64_t tilesAlike(std::int64_t tile) const {
     if (!repeated_rows_) return 1;
     return std::max<std::int64_t>(1, space_.shape[space_.shape.size() - 2] / rows_ - tile);
   }
 
-  /// `count` tiles below each other.
+  /// Evaluates `count` tiles, one below the other.
   void runTiles(std::byte* const* base, std::int64_t row, std::int64_t col, std::int64_t count,
                 const Stage& stage) const {
     Pointers& block = stage.block;
@@ -184,14 +184,14 @@ class TileMap final : public MapKernel {
   }
 
   std::vector<bool> uniform_;
-  std::vector<bool> direct_;           ///< a full tile of it is dense in memory
+  std::vector<bool> direct_;           ///< whether its full tiles are dense in memory
   std::vector<std::int64_t> to_next_;  ///< bytes to the next tile, of each operand
   bool repeated_rows_ = false;
   std::int64_t rows_ = 1;
   std::int64_t cols_ = 1;
 };
 
-/// Rows of two short dimensions, n1 x n2, as groups of channels are: a tile is some of them.
+/// For rows of two short dimensions, n1 x n2, such as groups of channels: a tile is several rows.
 class ShortRowsMap final : public MapKernel {
  public:
   ShortRowsMap(const StepDesc& step, const ExprProgram& program, const Space& space,
@@ -204,7 +204,7 @@ class ShortRowsMap final : public MapKernel {
       direct_.push_back((o < num_inputs_ && uniform[o]) || isDense(space, space.strides[o]));
   }
 
-  /// Whether rows are too short for the others, and at least one operand's follow each other.
+  /// Whether rows are too short for the other maps, and contiguous in at least one operand.
   static bool fits(const Space& space) {
     constexpr std::int64_t kShort = 128;
     const std::size_t rank = space.shape.size();
@@ -248,7 +248,7 @@ class ShortRowsMap final : public MapKernel {
     return base[o] + row * space_.strides[o][outer_] * bytes_[o];
   }
 
-  /// One row that all rows of a tile have is copied once, for as many tiles as have it.
+  /// A row that all rows of a tile share is copied once for all tiles that share it.
   void load(std::byte* const* base, std::int64_t first, std::byte* memory, Pointers& block,
             Pointers& repeated) const {
     const std::int64_t rows = std::min(rows_, space_.shape[outer_] - first);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kPiece = 4096;
 constexpr std::int64_t kParallel = 16;  // pieces
 
-/// loop(first element, count) over n elements.
+/// Calls loop(first element, count) over n elements.
 template <class Loop>
 void inPieces(RunContext& context, std::int64_t n, Loop loop) {
   context.pool.parallelFor((n + kPiece - 1) / kPiece, kParallel,

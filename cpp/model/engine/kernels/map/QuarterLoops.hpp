@@ -3,12 +3,12 @@
 
 #include "engine/simd/Isa.hpp"
 
-/// Conversions of floats of 8 bits. `metadata` and results: see engine/Quarter.hpp, whose functions
+/// Conversions of 8-bit floats. For `metadata` and results see engine/Quarter.hpp, whose functions
 /// are the definition.
 namespace ipujax::engine {
 
 struct QuarterLoops {
-  /// Infinities give NaN, and so does what is too large if `nan_on_overflow`.
+  /// Infinities give NaN, and so do values that are too large if `nan_on_overflow`.
   void (*from_floats)(const float* in, std::uint8_t* out, std::int64_t n, std::uint8_t metadata,
                       bool nan_on_overflow);
   void (*from_halves)(const std::uint16_t* in, std::uint8_t* out, std::int64_t n,

@@ -12,7 +12,7 @@ namespace {
 
 namespace math = simd::IPUJAX_ISA_NAMESPACE;
 
-/// A layout's numbers as loops need them.
+/// A layout's constants in the form that loops need.
 template <int kFraction>
 struct Constants {
   explicit Constants(std::uint8_t metadata) {
@@ -22,9 +22,9 @@ struct Constants {
     up = math::floatOf(static_cast<std::uint32_t>(127 + layout.scale) << 23);
   }
   static constexpr int kMinExponent = kFraction == 3 ? -7 : -15;
-  static constexpr int kCut = 23 - kFraction;  ///< bits of a float's fraction that go
+  static constexpr int kCut = 23 - kFraction;  ///< bits of a float's fraction that are dropped
   static constexpr std::int32_t kRebase = (126 + kMinExponent) << kFraction;
-  /// Added to what is below the normal numbers, it leaves the rounded units in the lowest bits.
+  /// Adding it to a value below the normal numbers leaves the rounded units in the lowest bits.
   static constexpr std::uint32_t kMagic =
       static_cast<std::uint32_t>(127 + 23 + kMinExponent - kFraction) << 23;
   static constexpr std::int32_t kLeastNormal = (127 + kMinExponent) << 23;
@@ -44,9 +44,9 @@ inline std::uint8_t toByte(float x, const Constants<kFraction>& c, std::int32_t 
   const auto small =
       static_cast<std::int32_t>(math::bitsOf(scaled + math::floatOf(C::kMagic)) - C::kMagic);
   std::int32_t made = static_cast<std::int32_t>(bits) < C::kLeastNormal ? small : normal;
-  // The largest number is 0x7f: what rounds beyond it has more bits.
+  // The largest number is 0x7f: values that round beyond it have more bits.
   made = made > 0x7f ? too_large : made;
-  // Zero has no sign; neither has NaN, which a sign alone would be.
+  // Zero and NaN get no sign: a sign alone is NaN.
   made = (made & 0x7f) == 0 ? made : made | sign;
   return static_cast<std::uint8_t>(magnitude >= 0x7f800000 ? kQuarterNan : made);
 }
@@ -85,7 +85,7 @@ void toFloats(const std::uint8_t* in, float* out, std::int64_t n, std::uint8_t m
   });
 }
 
-/// block(first, number, a place for floats).
+/// Calls block(first, count, buffer for floats) over n elements.
 template <class Block>
 inline void inBlocks(std::int64_t n, Block block) {
   constexpr std::int64_t kBlock = 512;

@@ -16,8 +16,8 @@ struct CopyDim {
   std::int64_t dst = 0;
 };
 
-/// The same walk in fewer dimensions: ordered by the destination, longest stride first, neighbours
-/// that both sides walk as one merged, extents of 1 dropped.
+/// The same walk in fewer dimensions: sorted by destination stride, longest first, without extents
+/// of 1, and with neighbours merged if both sides can walk them as one.
 std::vector<CopyDim> orderedAndMerged(std::span<const CopyDim> dims);
 
 /// Calls fn(source offset, destination offset), in bytes, for each index of `dims`, the last
@@ -52,7 +52,7 @@ class StridedCopy {
   /// ranks that differ and for element sizes other than 1, 2, 4 and 8.
   StridedCopy(std::size_t element_bytes, std::span<const std::int64_t> shape,
               std::span<const std::int64_t> src_strides, std::span<const std::int64_t> dst_strides);
-  /// The same of dimensions with strides in bytes, whatever those are a multiple of.
+  /// The same for dimensions with strides in bytes, which need not be multiples of the element.
   StridedCopy(std::size_t element_bytes, std::span<const CopyDim> dims);
 
   /// src and dst point at the element at index 0, 0, ...

@@ -29,8 +29,8 @@ struct Combiner {
   CombineElementsFn elements = nullptr;
 };
 
-/// "add", "mul", "min", "max", "and", "or": reducers; "scaled_add". Throws poplar_error for other
-/// names, and where the type has none.
+/// `name` is a reducer, "add", "mul", "min", "max", "and" or "or", or "scaled_add". Throws
+/// poplar_error for other names, and for types that it cannot combine.
 Combiner combinerOf(std::string_view name, ElementType type);
 
 struct CombinerTable {

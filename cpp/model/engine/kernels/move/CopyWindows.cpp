@@ -27,8 +27,8 @@ Outside Windows::check(const StepCheck& step, const OperandCheck& large,
   small.hasRank(static_cast<std::int64_t>(num_batch + window.size()));
   step.need(indices->shape.back() == static_cast<std::int64_t>(map.size()),
             "one index for each mapped dimension");
-  // A dimension that is no part of the window is one element wide; one that neither a batch nor an
-  // index moves along must hold the window as it is.
+  // A dimension outside the window is one element wide; one that neither a batch nor an index moves
+  // along must hold the window as it is.
   std::vector<std::int64_t> most(large->shape.size(), 1);
   std::vector<bool> moved(large->shape.size(), false);
   for (std::size_t w = 0; w < window.size(); ++w) {

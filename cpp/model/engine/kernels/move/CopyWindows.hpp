@@ -13,30 +13,30 @@
 
 namespace ipujax::engine {
 
-/// What happens to a window of which not all lies inside the large array; the numbers are part of
-/// the executable format.
+/// What happens to a window that does not lie entirely inside the large array; the numbers are part
+/// of the executable format.
 enum class Outside : std::uint8_t {
   kSkip,   ///< it is left out
   kClamp,  ///< its start indices are clamped so that it lies inside
-  kWrap,   ///< it goes on at the start of a dimension; see WrappedCopyKernel
+  kWrap,   ///< it continues at the start of a dimension; see WrappedCopyKernel
   kFail,   ///< it ends the run with application_runtime_error
 };
 inline Outside outsideOf(const Attributes& attributes) {
   return static_cast<Outside>(attributes.integer("clamp"));
 }
 
-/// The windows of a large array that start indices choose, one for each element of the batch: what
-/// gathers, scatters, and dynamic slices and updates walk over.
+/// The windows of a large array that start indices choose, one for each element of the batch.
+/// Gathers, scatters, and dynamic slices and updates walk over them.
 ///
 /// Canonical shapes: indices [batch..., K], small [batch..., window...]. Attributes:
 ///   "window"   the large array's dimension for each window dimension
 ///   "map"      the large array's dimension for each of the K indices
-///   "batching" the large array's dimension that walks with each batch dimension, or -1
+///   "batching" the large array's dimension that moves with each batch dimension, or -1
 ///   "sizes"    the window's extent in each dimension of the large array
 ///   "clamp"    what happens to windows that do not lie inside: see Outside
 class Windows {
  public:
-  /// Of a step that `check` let pass.
+  /// For a step that `check` accepted.
   Windows(const OperandDesc& large, const OperandDesc& indices, const OperandDesc& small,
           const Attributes& attributes);
   /// Refuses attributes that do not fit the operands, and windows that could leave the large array.
@@ -49,12 +49,13 @@ class Windows {
   const std::vector<std::int64_t>& shape() const { return shape_; }
   const std::vector<std::int64_t>& largeStrides() const { return large_strides_; }
   const std::vector<std::int64_t>& smallStrides() const { return small_strides_; }
-  /// Windows with different start indices never overlap.
+  /// True if windows with different start indices never overlap.
   bool disjoint() const { return disjoint_; }
   /// Number of different start positions (batching dimensions not counted).
   std::int64_t numStarts() const { return num_starts_; }
 
-  /// fn(large byte offset, small byte offset, start number) for the windows [begin, end), in order.
+  /// Calls fn(large byte offset, small byte offset, start number) for the windows [begin, end), in
+  /// order.
   template <class F>
   void forEach(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
     switch (index_type_) {
@@ -89,7 +90,7 @@ class Windows {
     }
     return static_cast<std::int64_t>(value);
   }
-  /// The start from 0 to extent - 1 that it is, modulo the extent.
+  /// `start` modulo `extent`, from 0 to extent - 1.
   static std::int64_t wrapped(std::int64_t start, std::int64_t extent) {
     if (start >= 0 && start < extent) return start;  // divisions are slow
     const std::int64_t rest = start % extent;
@@ -108,7 +109,7 @@ class Windows {
   };
 
   [[noreturn]] static void fail(std::int64_t start, std::int64_t limit);
-  /// Windows that wrap are of one element along each index's dimension here.
+  /// Windows that wrap have one element along each indexed dimension here.
   std::int64_t placed(std::int64_t start, std::int64_t limit) const {
     if (outside_ == Outside::kWrap) return wrapped(start, limit + 1);
     if (outside_ == Outside::kFail && (start < 0 || start > limit)) fail(start, limit);
@@ -178,7 +179,7 @@ class Windows {
       line<I>(indices, large, small, n, fn);
       i += n;
       if (i == end) return;
-      // The innermost dimension is done: back to its start, and one on in the others.
+      // The innermost dimension is done: go back to its start and advance the others.
       for (std::size_t d = rank; d-- > 0;) {
         const std::int64_t steps = d + 1 == rank ? left : 1;
         indices += batch_[d].index * steps;

@@ -12,7 +12,7 @@ namespace ipujax::engine {
 namespace {
 
 constexpr std::int64_t kParallelBytes = 256 * 1024;
-constexpr std::int64_t kBytesPerWindow = 32;  // what walking one window costs, as bytes copied
+constexpr std::int64_t kBytesPerWindow = 32;  // cost of walking one window, in bytes copied
 
 /// Operands: operand (read), indices (read), out (write); canonical shapes.
 class GatherKernel final : public Kernel {

@@ -26,7 +26,7 @@ class PadKernel final : public Kernel {
     const bool dense =
         copy_.bytes() > 0 && std::all_of(steps.begin(), steps.end(), [](auto s) { return s == 1; });
     if (!dense) addFill(shape, 0);
-    // What lies before and behind t in dimension d, within t's range of the dimensions before d.
+    // Fills before and after t in dimension d, within t's range of the dimensions before d.
     Integers box = shape;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t end = start[d] + inner[d];

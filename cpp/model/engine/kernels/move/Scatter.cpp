@@ -58,7 +58,7 @@ void inOrder(RunContext& context, const Windows& windows, std::int64_t window_by
              const F& work) {
   const std::int64_t threads = context.pool.numThreads();
   const std::int64_t starts = windows.numStarts();
-  // Every thread reads all indices, so that pays only where a window is much more work than that.
+  // Every thread reads all indices, so threads pay off only if a window is much more work.
   const bool parallel = windows.disjoint() && starts >= threads && threads > 1 &&
                         window_bytes >= kParallelWindowBytes &&
                         windows.count() * window_bytes >= kParallelBytes;
@@ -69,7 +69,7 @@ void inOrder(RunContext& context, const Windows& windows, std::int64_t window_by
   });
 }
 
-/// The single-element windows that start in [first, last), some at a time, in order.
+/// Calls fn on the single-element windows that start in [first, last), in order, some at a time.
 template <class F>
 void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int64_t first,
                       std::int64_t last, const F& fn) {
@@ -79,7 +79,7 @@ void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int
   windows.forEach(indices, 0, windows.count(),
                   [&](std::int64_t large, std::int64_t small, std::int64_t start) {
                     moves[n] = {large, small};
-                    n += start >= first && start < last ? 1 : 0;  // no branch: it is a coin's throw
+                    n += start >= first && start < last ? 1 : 0;  // a branch would be unpredictable
                     if (n < kMoves) return;
                     fn(std::span<const ElementMove>(moves.data(), n));
                     n = 0;
@@ -189,7 +189,7 @@ void copyRun(std::size_t size, const std::byte* src, std::int64_t src_stride, st
     std::memcpy(dst + i * dst_stride, src + i * src_stride, size);
 }
 
-/// Any body. Elements are staged in blocks, across windows as long as no window comes twice.
+/// A scatter with any body. Elements are staged in blocks, which span windows while none repeats.
 /// With several operands all arrays are row-major and offsets scale by the element size.
 class ExprKernel final : public Kernel {
  public:
@@ -244,7 +244,7 @@ class ExprKernel final : public Kernel {
       ins_.assign(in_.begin(), in_.end());
     }
 
-    /// Before a window's elements are added: flushes where they might be staged already.
+    /// Call before adding a window's elements: flushes if they might be staged already.
     void begin(std::int64_t large) {
       if (k_.unique_) return;
       if (!k_.batched_) return flush();
@@ -254,7 +254,7 @@ class ExprKernel final : public Kernel {
       }
     }
 
-    /// Does the first so many moves that go to different places; returns their number.
+    /// Performs the first moves, as long as they go to different places; returns their number.
     std::size_t runElements(std::span<const ElementMove> moves) {
       ++now_;
       std::size_t n = moves.size();
@@ -310,7 +310,7 @@ class ExprKernel final : public Kernel {
     }
 
    private:
-    /// Notes the window; false where it was noted before.
+    /// Records the window; false if it was recorded before.
     bool claim(std::int64_t large) {
       auto slot = static_cast<std::uint64_t>(large) * 0x9e3779b97f4a7c15ull >> (64 - kSeenBits);
       while (round_[slot] == now_) {
@@ -344,8 +344,8 @@ class ExprKernel final : public Kernel {
     std::array<Segment, kBlock> segments_;
     std::size_t num_segments_ = 0;
     std::int64_t used_ = 0;
-    /// The windows staged since the last flush, by where they start: an open hash table whose
-    /// entries of earlier rounds count as empty.
+    /// The windows staged since the last flush, by their starts: an open-addressing hash table in
+    /// which entries of earlier rounds count as empty.
     static constexpr int kSeenBits = 11;
     std::array<std::int64_t, 1 << kSeenBits> seen_;
     std::array<std::uint32_t, 1 << kSeenBits> round_{};

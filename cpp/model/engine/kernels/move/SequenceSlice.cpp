@@ -7,8 +7,8 @@
 #include "engine/kernels/Kernel.hpp"
 
 /// The kernel "popops.sequence_slice": source [m, row], lengths, source offsets and result offsets
-/// [n], result [r, row]; attribute "zero_unused": rows that no run covers become zero, else they
-/// stay.
+/// [n], result [r, row]; with attribute "zero_unused", rows that no run covers become zero, else
+/// they are unchanged.
 namespace ipujax::engine {
 namespace {
 
@@ -37,7 +37,7 @@ class SequenceSlice final : public Kernel {
   }
 
  private:
-  /// For each row of the result, the row of the source plus 1, or 0: where runs meet, the largest.
+  /// For each result row, the source row plus 1, or 0 if none; the largest if runs overlap.
   void find(std::span<std::byte* const> p, std::uint32_t* from) const {
     std::fill(from, from + rows_, 0u);
     const auto number = [&](std::size_t which, std::int64_t run) {
@@ -53,7 +53,7 @@ class SequenceSlice final : public Kernel {
     }
   }
 
-  /// Rows [begin, end): neighbours that come from neighbours are copied at once.
+  /// Fills rows [begin, end); neighbours that come from neighbours are copied at once.
   void fill(std::span<std::byte* const> p, const std::uint32_t* from, std::int64_t begin,
             std::int64_t end) const {
     for (std::int64_t row = begin; row < end;) {

@@ -38,7 +38,7 @@ std::vector<bool> turningBuffers(const Image& image) {
 
 namespace {
 
-/// A whole buffer of the arena, row-major.
+/// Checks that the operand is a whole buffer of the arena, row-major.
 void checkExchanged(const StepCheck& check, const OperandCheck& operand,
                     const OperandCheck& oldest) {
   operand.isContiguous().hasTypeOf(oldest).hasShapeOf(oldest);

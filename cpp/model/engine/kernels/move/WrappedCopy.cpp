@@ -70,7 +70,7 @@ void WrappedCopyKernel::run(RunContext& context, std::span<std::byte* const> poi
   copyParts(context.pool, starts.data(), 0, {pointers[0], pointers[2], dims_});
 }
 
-/// The part, divided along the dimensions from `sliced` on.
+/// Copies the part, divided along the dimensions from `sliced` on.
 void WrappedCopyKernel::copyParts(ThreadPool& pool, const std::int64_t* starts, std::size_t sliced,
                                   const Part& part) const {
   if (sliced == sliced_.size())

@@ -8,17 +8,17 @@
 
 namespace ipujax::engine {
 
-/// Copies one window, of Outside::kWrap, out of a large array or into it: up to two parts along
-/// each dimension that an index is of. Operands: large, indices, small.
+/// Copies one window with Outside::kWrap out of a large array or into it, in up to two parts along
+/// each indexed dimension. Operands: large, indices, small.
 class WrappedCopyKernel final : public Kernel {
  public:
   explicit WrappedCopyKernel(const StepDesc& step);
-  /// Refuses the steps that Windows lets pass and that are not this kernel's.
+  /// Refuses the steps that Windows accepts but this kernel does not support.
   static void check(const StepCheck& step);
   void run(RunContext& context, std::span<std::byte* const> pointers) const override;
 
  private:
-  /// A dimension that an index is of.
+  /// A dimension that has an index.
   struct Sliced {
     std::size_t dim;      ///< of the window
     std::int64_t at;      ///< bytes of its index from the first one

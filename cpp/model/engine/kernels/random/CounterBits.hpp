@@ -14,7 +14,7 @@ struct CounterBits {
   /// words[4 i .. 4 i + 3] = philox(counter + i, key), i < n; the counter has 128 bits.
   void (*philox)(std::uint32_t* words, std::uint64_t low, std::uint64_t high, std::int64_t n,
                  std::uint32_t key0, std::uint32_t key1);
-  /// The same for counters that do not follow each other: counters[i] is the low part.
+  /// The same for counters that are not consecutive: counters[i] is the low part.
   void (*philox_at)(std::uint32_t* words, const std::uint64_t* counters, std::uint64_t high,
                     std::int64_t n, std::uint32_t key0, std::uint32_t key1);
   /// Standard normal numbers, by Box and Muller: words 2 k and 2 k + 1 make elements 2 k and

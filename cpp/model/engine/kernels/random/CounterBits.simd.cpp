@@ -19,7 +19,7 @@ constexpr int kBytes = simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes;
 constexpr int kLanes = kBytes / 4;
 using Words = std::uint32_t __attribute__((vector_size(kBytes)));
 using Products = std::uint64_t __attribute__((vector_size(kBytes)));
-/// Vectors at a time: each waits for its own last result only.
+/// Vectors at a time: each depends only on its own previous result.
 constexpr int kVectors = 4;
 constexpr int kCounters = kVectors * kLanes;
 
@@ -46,7 +46,7 @@ struct Lanes {
 /// Vectors of the low and high words of counters.
 struct Counters {
   Counters(Words low, Words high) : low(low), high(high) {}
-  /// Vector number `vector` of counters that follow each other.
+  /// Vector number `vector` of consecutive counters.
   Counters(std::uint64_t first, int vector) {
     const Words begin = splat(static_cast<std::uint32_t>(first));
     low = begin + Lanes().numbers + static_cast<std::uint32_t>(vector * kLanes);
@@ -139,7 +139,7 @@ IPUJAX_INLINE void philoxWords(Words (*x)[kVectors], std::uint32_t key0, std::ui
   }
 }
 
-/// The four words of each counter one after the other.
+/// Stores the four words of each counter one after the other.
 IPUJAX_INLINE void storeByCounter(const Words (*x)[kVectors], std::uint32_t* words) {
   using Four = std::uint32_t __attribute__((vector_size(16)));
   const auto* from = reinterpret_cast<const std::byte*>(x);

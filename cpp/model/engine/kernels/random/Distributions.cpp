@@ -34,7 +34,7 @@ void store(ElementType type, std::byte* out, std::int64_t first, const float* va
   }
 }
 
-/// make(stream, words, first element, count, values), which are stored as the output's type.
+/// Calls make(stream, words, first element, count, values); stores values as the output's type.
 template <class Make>
 std::unique_ptr<Kernel> filledWith(const StepDesc& step, Make make) {
   return filledBy(step, [make, type = step.operands[1].type](
@@ -96,7 +96,7 @@ std::unique_ptr<Kernel> makeNormal(const StepDesc& step, double mean, double dev
   });
 }
 
-/// Draws again, from other counters, what is beyond alpha; several times, then it is cut there.
+/// Redraws values beyond alpha from other counters, several times; the caller clamps the rest.
 void redraw(const Stream& stream, std::int64_t first, std::int64_t n, double alpha, float* values) {
   constexpr std::uint32_t kTries = 64;
   std::array<std::int64_t, 4 * kCounters> places;

@@ -29,7 +29,7 @@ struct Dropped {
         kept(static_cast<std::uint64_t>(std::ldexp(step.attributes.real("keep"), 32))),
         scale(step.attributes.real("scale")) {}
 
-  /// n elements from `first` on; element i has the word i * step.
+  /// Drops n elements from `first` on; element i uses word i * step.
   void operator()(const std::uint32_t* words, std::int64_t step, std::span<std::byte* const> p,
                   std::int64_t first, std::int64_t n) const {
     const auto run = [&]<class T>(auto loop, T) {
@@ -55,8 +55,8 @@ std::unique_ptr<Kernel> makeDropout(const StepDesc& step) {
                                    std::span<std::byte* const> p) { drop(words, 1, p, first, n); });
 }
 
-/// One choice for each element of a mask that broadcasts to the input: "mask_shape" has the input's
-/// rank, with 1 where it broadcasts.
+/// Makes one choice for each element of a mask that broadcasts to the input: "mask_shape" has the
+/// input's rank, with 1 where it broadcasts.
 class ShapedDropout final : public Kernel {
  public:
   explicit ShapedDropout(const StepDesc& step) : common_(step), drop_(step) {
@@ -83,7 +83,7 @@ class ShapedDropout final : public Kernel {
   }
 
  private:
-  /// Along the loop that follows the output's memory; there is one, as the output is contiguous.
+  /// Drops along the loop with output stride 1; there is one, as the output is contiguous.
   void rows(RunContext& context, const std::uint32_t* words, std::span<std::byte* const> p) const {
     std::vector<reduction::LoopDim> outer;
     reduction::LoopDim row{1, 0, 1};
@@ -108,9 +108,9 @@ class ShapedDropout final : public Kernel {
   std::int64_t count_ = 1;  ///< elements of the mask
 };
 
-/// Of a block of a larger array: each element has the word that it has in the whole. "mask_shape"
-/// is of the whole mask, with 1 where it broadcasts; the fourth operand says where the block
-/// begins.
+/// Dropout of a block of a larger array: each element uses the same word as in the whole array.
+/// "mask_shape" is the shape of the whole mask, with 1 where it broadcasts; the fourth operand says
+/// where the block begins.
 class DropoutBlock final : public Kernel {
  public:
   explicit DropoutBlock(const StepDesc& step) : common_(step), drop_(step) {
@@ -157,7 +157,7 @@ class DropoutBlock final : public Kernel {
  private:
   static constexpr std::int64_t kPart = kCounters;  ///< elements at a time
 
-  /// n elements, the words of which are row_.in apart, from word number `place` on.
+  /// Drops n elements, whose words start at word number `place` and are row_.in apart.
   void part(const Stream& stream, std::uint64_t place, std::int64_t first, std::int64_t n,
             std::span<std::byte* const> p) const {
     std::uint32_t words[4 * kCounters];

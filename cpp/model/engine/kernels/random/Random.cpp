@@ -43,14 +43,14 @@ struct State {
 State readState(const std::byte* p, std::uint64_t bytes) {
   std::uint64_t words[3] = {0, 0, 0};
   std::memcpy(words, p, bytes);
-  // A state of two words is read backwards: its key is also the counter's high part.
+  // In a state of two words, the key is also the counter's high part.
   return bytes == 24 ? State{words[0], words[1], words[2]} : State{words[0], words[1], words[0]};
 }
 
 std::uint32_t lowWord(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 std::uint32_t highWord(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
-/// T: the element's bits; narrower ones are truncated 32-bit words.
+/// T holds the element's bits; types narrower than 32 bits take truncated 32-bit words.
 template <class T>
 class Threefry final : public Kernel {
  public:

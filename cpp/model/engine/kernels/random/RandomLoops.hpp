@@ -6,17 +6,17 @@
 /// Loops of poprand's kernels over words of random bits.
 namespace ipujax::engine {
 
-/// Words up to `last` are kept, or none.
+/// Words up to and including `last` are kept if `any` is set, else none.
 struct Kept {
   std::uint32_t last;
   bool any;
-  /// Of `threshold` in 2^32 words; 2^32: all.
+  /// Keeps `threshold` of 2^32 words; a threshold of 2^32 keeps all.
   explicit Kept(std::uint64_t threshold)
       : last(static_cast<std::uint32_t>(threshold - 1)), any(threshold > 0) {}
   bool keeps(std::uint32_t word) const { return any && word <= last; }
 };
 
-/// All are computed in double and rounded to float once, and then to half.
+/// All compute in double and round once to float, then to half where needed.
 struct RandomLoops {
   /// low + range * u, with u in [0, 1) of the words' upper 24 bits.
   void (*uniform)(const std::uint32_t* words, float* out, std::int64_t n, double low, double range);

@@ -10,7 +10,7 @@
 #include "engine/kernels/random/CounterBits.hpp"
 #include "engine/kernels/random/WorkerSeeds.hpp"
 
-/// Where the kernels of poprand take their random words from: Philox, by counter. Their first two
+/// The kernels of poprand take their random words from Philox, by counter. Their first two
 /// operands are the seed and the output.
 /// seed: [2] given by the user, or the hidden generator [4]: seed, modifier, number of calls,
 /// scrambled (WorkerSeeds.hpp).
@@ -19,7 +19,7 @@ namespace ipujax::engine::draws {
 constexpr std::int64_t kCounters = 128;  // at a time: 512 elements
 constexpr std::int64_t kParallelCounters = 8 * 1024;
 
-/// Where the numbers of one run come from.
+/// The source of one run's random numbers.
 struct Stream {
   std::uint32_t key[2];
   std::uint64_t high;
@@ -27,7 +27,7 @@ struct Stream {
   void words(std::uint32_t* out, std::uint64_t counter, std::int64_t n) const {
     counterBits().philox(out, counter, high, n, key[0], key[1]);
   }
-  /// Of other counters in turn, for draw number `retry`, which they take along.
+  /// Words of the given counters for draw number `retry`, which is set in their upper bits.
   void wordsAt(std::uint32_t* out, std::uint64_t* counters, std::int64_t n,
                std::uint32_t retry) const {
     for (std::int64_t i = 0; i < n; ++i) counters[i] |= std::uint64_t{retry} << 48;
@@ -61,7 +61,8 @@ struct Common {
   bool hidden;
 };
 
-/// fill(words, first element, count, pointers) for all elements, up to 4 * kCounters at a time.
+/// Calls fill(stream, words, first element, count, pointers) for all elements, up to 4 * kCounters
+/// at a time.
 template <class Fill>
 std::unique_ptr<Kernel> filledBy(const StepDesc& step, Fill fill) {
   return kernelOf(
@@ -80,7 +81,7 @@ std::unique_ptr<Kernel> filledBy(const StepDesc& step, Fill fill) {
       });
 }
 
-/// The seed that a user gave, or the hidden generator, which counts its calls.
+/// Checks the seed: the user's, or the hidden generator, which counts its calls.
 inline void checkSeed(const StepCheck& check) {
   check.integer("modifier", std::numeric_limits<std::int32_t>::min(),
                 std::numeric_limits<std::uint32_t>::max());

@@ -6,8 +6,8 @@
 #include "engine/kernels/Kernel.hpp"
 #include "engine/kernels/random/WorkerSeeds.hpp"
 
-/// Host kernels of the keys that the random bits of stochastic rounding follow from: two words. An
-/// IPU's tiles round at random without any work, so these cost nothing.
+/// Host kernels of the two-word keys from which the random bits of stochastic rounding are derived.
+/// An IPU's tiles round stochastically without extra work, so these cost nothing.
 namespace ipujax::engine {
 namespace {
 
@@ -17,7 +17,7 @@ Words keyOf(std::uint64_t words) {
   return {static_cast<std::uint32_t>(words), static_cast<std::uint32_t>(words >> 32)};
 }
 
-/// Operand: the key of the run, which each replica takes of the one that "replicas" names.
+/// Operand: the key of the run. Each replica uses the key of the replica that "replicas" names.
 std::unique_ptr<Kernel> makeRunKey(const StepDesc& step) {
   const auto replicas = step.attributes.integers("replicas");
   return kernelOf([replicas](RunContext& context, std::span<std::byte* const> p) {
@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> makeRunKey(const StepDesc& step) {
   });
 }
 
-/// Operands: a key, a number n, the key that belongs to "offset" + "factor" n.
+/// Operands: a key, a number n, the key derived for "offset" + "factor" * n.
 std::unique_ptr<Kernel> makeFoldKey(const StepDesc& step) {
   const auto offset = static_cast<std::uint32_t>(step.attributes.integer("offset"));
   const auto factor = static_cast<std::uint32_t>(step.attributes.integer("factor"));
@@ -41,7 +41,7 @@ std::unique_ptr<Kernel> makeFoldKey(const StepDesc& step) {
   });
 }
 
-/// Operand: a count, such that the next one is 0.
+/// Operand: a count, set so that the next one is 0.
 std::unique_ptr<Kernel> makeRestartCount(const StepDesc&) {
   return kernelOf([](RunContext&, std::span<std::byte* const> p) {
     const std::uint32_t before = std::numeric_limits<std::uint32_t>::max();
@@ -58,7 +58,7 @@ std::unique_ptr<Kernel> makeCount(const StepDesc&) {
   });
 }
 
-/// Operands: the state of poprand's generator, of which this is a call; a key.
+/// Operands: the state of poprand's generator, which counts this as a call; a key.
 std::unique_ptr<Kernel> makeDrawKey(const StepDesc&) {
   return kernelOf([](RunContext&, std::span<std::byte* const> p) {
     std::uint32_t words[seeds::kWords];

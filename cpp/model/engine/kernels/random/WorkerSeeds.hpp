@@ -6,14 +6,14 @@
 #include <vector>
 
 /// The state of the random generators of an IPU: four words for each worker of each tile, which
-/// codelets draw from as they are. Functions of poprand that are given no seed count their calls in
-/// the words of the first worker of the first tile, scrambled: similar seeds are far apart there.
+/// codelets use directly. Poprand functions called without a seed count their calls in the words of
+/// the first tile's first worker, scrambled so that similar seeds end up far apart.
 namespace ipujax::engine::seeds {
 
 constexpr std::size_t kWords = 4;
 
-/// The name of their tensor, UNSIGNED_INT [tiles, workers, 4], in GraphImpl::hidden: of a whole
-/// program, or of each of the replicas that createReplicatedGraph made of its tiles from one on.
+/// The name of their tensor, UNSIGNED_INT [tiles, workers, 4], in GraphImpl::hidden, for a whole
+/// program or for the replicas that createReplicatedGraph made of its tiles from `first_tile` on.
 inline std::string hiddenName(unsigned replicas, unsigned first_tile) {
   if (replicas == 1) return "poprand.seed";
   return "poprand.seed of " + std::to_string(replicas) + " from " + std::to_string(first_tile);
@@ -47,7 +47,7 @@ inline void unscramble(std::uint32_t* words) {
   std::memcpy(words, half, sizeof(half));
 }
 
-/// The words of `workers` workers that follow from a seed of two words and a modifier.
+/// The words of `workers` workers, derived from a seed of two words and a modifier.
 inline std::vector<std::uint32_t> ofWorkers(std::size_t workers, std::uint32_t seed0,
                                             std::uint32_t seed1, std::uint32_t modifier) {
   std::vector<std::uint32_t> all(workers * kWords);
@@ -56,7 +56,7 @@ inline std::vector<std::uint32_t> ofWorkers(std::size_t workers, std::uint32_t s
     words[0] = seed0;
     words[1] = seed1;
     words[2] = modifier;
-    words[3] = i == 0 ? 0 : ~static_cast<std::uint32_t>(i);  // no count of calls comes to it
+    words[3] = i == 0 ? 0 : ~static_cast<std::uint32_t>(i);  // no call count reaches it
     scramble(words);
   }
   return all;

@@ -8,14 +8,14 @@
 
 #include "engine/simd/Registers.hpp"
 
-/// Maxima and minima of floating-point elements and registers. A NaN stays; of equal operands only
-/// zeros differ, and the larger is the one without a sign. Only for *.simd.cpp files.
+/// Maxima and minima of floating-point elements and registers. NaN propagates; of equal operands
+/// only zeros differ, and +0 is the larger. Only for *.simd.cpp files.
 namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
-namespace {  // NOLINT: a copy a file is what is wanted
+namespace {  // NOLINT: each file needs its own copy
 
-// Both orders of the operands give one result but for zeros and NaN. Of two results a minimum has
-// the bits of both, which is -0 or a NaN, and a maximum the common ones.
+// Both orders of the operands give the same result except for zeros and NaN. A minimum takes all
+// bits of the two results, which gives -0 or a NaN, and a maximum the common bits.
 
 template <bool kLarger, class V>
 inline __attribute__((always_inline)) V extremeOfElements(V a, V b) {
@@ -27,7 +27,7 @@ inline __attribute__((always_inline)) V extremeOfElements(V a, V b) {
 }
 
 #if defined(__AVX2__)
-/// What the instruction does: b where neither is larger or smaller.
+/// What the instruction computes: b if neither is larger or smaller.
 template <bool kLarger, class V>
 inline __attribute__((always_inline)) V orderedOrSecond(V a, V b) {
   constexpr bool kDouble = sizeof(a[0]) == 8;
@@ -50,7 +50,7 @@ inline __attribute__((always_inline)) V orderedOrSecond(V a, V b) {
 #endif
 }
 
-/// All bits where a or b is NaN.
+/// All bits set where a or b is NaN.
 template <class V>
 inline __attribute__((always_inline)) V unordered(V a, V b) {
 #if defined(__AVX512F__)

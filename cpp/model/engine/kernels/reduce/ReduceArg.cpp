@@ -9,7 +9,7 @@ using expr::Instruction;
 using expr::Op;
 using reduction::Reducer;
 
-/// Questions about the values of a straight-line program.
+/// Tests of the values of a straight-line program.
 class Matcher {
  public:
   explicit Matcher(const ExprProgram& program) : program_(program) {}

@@ -9,8 +9,8 @@
 
 namespace ipujax::engine {
 
-/// The body of jnp.argmax or argmin: keep the larger (smaller) value, the first of equal ones, a
-/// NaN before all. Recognised only where the program has exactly that meaning.
+/// Recognises the body of jnp.argmax or argmin: keep the larger (smaller) value, the first of equal
+/// ones, and NaN before all others. The program must have exactly that meaning.
 std::optional<reduction::Reducer> argReducerOf(const expr::ExprProgram& body);
 
 /// The smallest indices[r] where values[r] == *wanted, and the last such position; -1: none.

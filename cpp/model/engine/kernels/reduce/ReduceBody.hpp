@@ -15,7 +15,7 @@ namespace ipujax::engine {
 class ReduceBody {
  public:
   static constexpr std::int64_t kLanes = expr::ExprEvaluator::kBlock;
-  /// Of a step with k inputs of one shape, k contiguous outputs and k initial values, in this
+  /// Checks a step with k inputs of one shape, k contiguous outputs and k initial values, in this
   /// order, and a body "expr" of their types. Returns k.
   static std::size_t check(const StepCheck& check);
 
@@ -49,8 +49,8 @@ class TurnBuffers {
   int turn_ = 0;
 };
 
-/// Combines n values per buffer, in order, pairwise, until one is left in now()[i][0]. `pair` is
-/// memory of the same size for the right-hand sides.
+/// Combines n values per buffer, in order, pairwise, until one is left in now()[i][0]. `left` and
+/// `right` are memory for the two sides of the pairs.
 void foldLanes(const ReduceBody& body, TurnBuffers& values, std::byte* const* left,
                std::byte* const* right, std::int64_t n, std::byte* scratch);
 

@@ -14,7 +14,7 @@
 #include "engine/simd/VectorOps.hpp"
 
 /// The kernel "popx.reduce": any body over any strided views. Operands: k inputs, k outputs
-/// (contiguous), k initial values. What it computes depends on shapes only, not on threads.
+/// (contiguous), k initial values. The order of combination depends on shapes only, not on threads.
 namespace ipujax::engine {
 
 namespace {
@@ -59,12 +59,12 @@ class VariadicReduce final : public Kernel {
   ReduceBody body_;
   std::vector<Input> inputs_;
   std::size_t k_;
-  bool wide_;  ///< lanes over results, else over pieces of what is reduced
+  bool wide_;  ///< lanes over results, else over pieces of the reduced elements
   std::int64_t outputs_ = 1;
   std::int64_t reduced_ = 1;
-  const reduction::Loops* loops_ = nullptr;  ///< where the body is argmax or argmin
+  const reduction::Loops* loops_ = nullptr;  ///< if the body is argmax or argmin
   ArgScan scan_ = nullptr;
-  std::unique_ptr<const UnrolledReduce> unrolled_;  ///< where this is little to do
+  std::unique_ptr<const UnrolledReduce> unrolled_;  ///< if there is little to do
 };
 
 /// Where a task keeps its blocks: accumulators in turns, left and right operands, and the
@@ -293,7 +293,7 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
     body_.apply(buffers.turns.now(), buffers.right(), buffers.turns.next(), lanes, buffers.scratch);
     buffers.turns.flip();
   }
-  // What is left over comes last, one element to a lane: fewer than there are lanes.
+  // The remaining elements, fewer than there are lanes, come last, one per lane.
   for (std::size_t i = 0; i < k_; ++i) {
     const std::size_t size = inputs_[i].bytes;
     std::memcpy(buffers.turns.now()[i] + lanes * size, source[i] + piece * lanes * size,
@@ -305,7 +305,7 @@ void VariadicReduce::foldSegment(std::span<std::byte* const> p, std::int64_t out
   }
 }
 
-/// A body that argReducerOf knows: the extreme value first, then where it is.
+/// For a body that argReducerOf knows: finds the extreme value first, then where it is.
 void VariadicReduce::argSegment(std::span<std::byte* const> p, std::int64_t output,
                                 std::int64_t begin, std::int64_t end,
                                 std::byte* const* result) const {
@@ -320,7 +320,7 @@ void VariadicReduce::argRun(const std::byte* first, const std::byte* indices, st
   const std::size_t size = inputs_[0].bytes;
   const std::byte* values = first;
   Workspace workspace;
-  if (size == 2) {  // halves are looked at as floats
+  if (size == 2) {  // halves are compared as floats
     auto* staged = workspace.get<float>(n);
     simd::halfToFloat(reinterpret_cast<const std::uint16_t*>(first), staged, n);
     values = reinterpret_cast<const std::byte*>(staged);

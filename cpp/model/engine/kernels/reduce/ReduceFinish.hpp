@@ -14,7 +14,7 @@
 
 namespace ipujax::engine::reduction {
 
-/// Accumulators to the output: initial value, scale, update, conversion.
+/// Turns accumulators into the output: initial value, scale, update, conversion.
 class Finish {
  public:
   /// output: the step's operand that is written.
@@ -27,7 +27,7 @@ class Finish {
         scale_(step.attributes.integer("scale")),
         init_(step.attributes.integer("init")) {}
 
-  /// The attributes and operands from `output` on; `n`: how many results there are.
+  /// Checks the attributes and the operands from `output` on; `n` is the number of results.
   static void check(const StepCheck& check, std::size_t output, const Loops& loops,
                     std::int64_t n) {
     const bool update = check.flag("update");
@@ -44,7 +44,7 @@ class Finish {
     check.operands(output + 1 + (scale >= 0 ? 1 : 0) + (init >= 0 ? 1 : 0));
     const auto out = update ? check.updated(output) : check.written(output);
     out.isContiguous().hasElements(n);
-    // What is not written as it was accumulated goes through floats.
+    // Results that are not written as accumulated go through floats.
     if (out->type != loops.acc || update || scale >= 0) {
       check.need(loops.acc == ElementType::kFloat, "sums in float");
       out.isFloating();
@@ -55,7 +55,8 @@ class Finish {
     check.read(static_cast<std::size_t>(init)).isOne().isOfBytes(half ? 2 : sizeOf(loops.acc));
   }
 
-  /// `accumulate(acc)` writes n accumulators: into the output itself where they are all of it.
+  /// `accumulate(acc)` writes n accumulators, directly into the output if that is of their type and
+  /// there is no scale or update.
   template <class F>
   void run(std::int64_t n, std::span<std::byte* const> pointers, const F& accumulate) const {
     const bool plain = type_ == loops_.acc && !update_ && scale_ < 0;
@@ -92,7 +93,7 @@ class Finish {
       simd::floatToHalf(acc, reinterpret_cast<std::uint16_t*>(out), n);
     }
   }
-  /// Combines what the output holds into the accumulators.
+  /// Combines the output's previous values into the accumulators.
   void update(float* acc, const std::byte* out, std::int64_t n) const {
     if (type_ == ElementType::kFloat) return loops_.merge(out, acc, n);
     const auto* halves = reinterpret_cast<const std::uint16_t*>(out);
@@ -107,7 +108,7 @@ class Finish {
   const Loops& loops_;
   std::size_t output_;
   ElementType type_;  ///< of the output
-  bool log_;          ///< of logarithms, which a scale is added to
+  bool log_;          ///< of logarithms: a scale is added
   bool update_;
   std::int64_t scale_;  ///< operand, or -1
   std::int64_t init_;   ///< operand, or -1

@@ -7,14 +7,14 @@
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/Isa.hpp"
 
-/// The vector loops every reduction of the model is made of: popops::reduce, windows, pooling.
+/// The vector loops that all reductions of the model use: popops::reduce, windows, pooling.
 namespace ipujax::engine {
 class StepCheck;
 }
 
 namespace ipujax::engine::reduction {
 
-/// The reducer that a program of two inputs is, where it has loops for their type.
+/// The reducer that a program of two inputs computes, if it has loops for their type.
 std::optional<Reducer> reducerOf(const expr::ExprProgram& body);
 
 /// Loops over one input type. Accumulators are of type `acc`: float for kHalf and kFloat, else the
@@ -51,7 +51,7 @@ struct TapTable {
   TapLoop loops[kNumReducers][12];
 };
 IPUJAX_DECLARE_SIMD(const TapTable& tapTable())
-/// Null where there is no such loop; loopsFor's do the same work then.
+/// Null if there is no such loop; the loops of loopsFor then do the same work.
 TapLoop tapLoopFor(Reducer reducer, ElementType input);
 
 /// All loops of one instruction set, by reducer and input type; `row` is null where there are none.
@@ -64,11 +64,11 @@ IPUJAX_DECLARE_SIMD(const LoopTable& loopTable())
 const Loops* loopsFor(Reducer reducer, ElementType input);
 /// The loops of a step's attribute "reducer".
 const Loops& checkReducer(const StepCheck& check, ElementType input);
-/// How many elements operand 0 has beside the attribute "dims".
+/// Number of elements of operand 0 along the dimensions that are not in the attribute "dims".
 std::int64_t checkKept(const StepCheck& check);
-/// The accumulator that an element in memory is, as bits.
+/// An element in memory converted to an accumulator, as bits.
 std::uint64_t accumulatorOf(const std::byte* element, ElementType type, const Loops& loops);
-/// Whether it is a sum of floats, of which no more than a few are added one after the other.
+/// Whether it is a sum of floats, which never adds more than a few elements one after the other.
 bool isRoundingSum(Reducer reducer, const Loops& loops);
 
 }  // namespace ipujax::engine::reduction

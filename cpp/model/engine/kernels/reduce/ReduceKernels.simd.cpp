@@ -40,7 +40,7 @@ template <class In, class Op, class Acc = typename Input<In>::Acc>
 Acc pairwise(const In* x, std::int64_t n) {
   if (n <= kPairwiseBlock) return rowBlock<In, Op>(x, n);
   const std::int64_t blocks = (n + kPairwiseBlock - 1) / kPairwiseBlock;
-  // A whole tree of 2^k blocks, so that any such tree may be made apart, by another thread.
+  // The left is a whole tree of 2^k blocks, so that another thread may compute it separately.
   const auto left =
       static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(blocks - 1))) *
       kPairwiseBlock;
@@ -94,7 +94,7 @@ void columnTail(const In* x, std::int64_t row_stride, std::int64_t rows,
   }
 }
 
-/// Eight rows at a time, so that memory is read in long runs. Returns the columns done.
+/// Combines eight rows at a time, so that memory is read in long runs. Returns the columns done.
 template <class In, class Op>
 std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
                            typename Input<In>::Acc* acc, std::int64_t columns) {
@@ -128,7 +128,7 @@ std::int64_t columnStreams(const In* x, std::int64_t s, std::int64_t rows,
   return whole;
 }
 
-/// Rows without gaps that are no multiple of a vector: several of them make one that is.
+/// For contiguous rows that are not a multiple of a vector: combines groups of rows that are one.
 template <class In, class Op>
 std::int64_t columnGroups(const In* x, std::int64_t rows, typename Input<In>::Acc* acc,
                           std::int64_t columns) {
@@ -177,7 +177,7 @@ void column(const void* xv, std::int64_t row_stride, std::int64_t rows, void* ac
   if (c < columns) columnTail<In, Op>(x + c, row_stride, rows, acc + c, columns - c);
 }
 
-/// In vectors of kBytes, as far as they go: for what is left of a row of a 4-byte type.
+/// Accumulates whole vectors of kBytes, for the remainder of a row of a 4-byte type.
 template <class T, int kBytes>
 struct ShortVectorOf {
   typedef T type __attribute__((vector_size(kBytes)));

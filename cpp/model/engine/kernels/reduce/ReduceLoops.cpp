@@ -20,7 +20,7 @@ constexpr std::int64_t kTaskElements = 16384;
 
 Odometer::Odometer(std::span<const LoopDim> dims, std::int64_t position) : dims_(dims) {
   for (std::size_t d = dims.size(); d-- > 0;) {
-    if (position == 0) {  // as it mostly is: divisions take long
+    if (position == 0) {  // the usual case: divisions are slow
       index_[d] = 0;
       continue;
     }
@@ -122,8 +122,8 @@ StridedReduce::StridedReduce(const Loops& loops, bool rounds, ElementType input,
   plan(std::move(kept), std::move(reduced));
 }
 
-/// Short runs that follow each other, each one output's, under further reduced loops: they are
-/// reduced as columns over these first, and then each run on its own.
+/// For short contiguous runs, one per output, inside further reduced loops: reduces these loops
+/// first, with the runs as columns, and then each run on its own.
 bool StridedReduce::takeRunsAsColumns(std::vector<LoopDim>& kept, std::vector<LoopDim>& reduced) {
   constexpr std::int64_t kLongestRun = 64;
   constexpr std::int64_t kFewestRows = 8;

@@ -37,32 +37,32 @@ class Odometer {
   std::int64_t index_[kMostRank];  ///< as many as there are loops
 };
 
-/// Merges loops that are one run and orders them by falling input stride; strides of the input
-/// become positive (out_offset and in_offset move to the new first element).
+/// Merges loops that form one run and orders them by decreasing input stride; input strides become
+/// positive (out_offset and in_offset move to the new first element).
 void simplifyLoops(std::vector<LoopDim>& dims, std::int64_t& in_offset, std::int64_t& out_offset);
 std::int64_t volumeOf(std::span<const LoopDim> dims);
 
 constexpr std::int64_t kPieceElements = 4096;  ///< of a dense row that are combined at a time
-constexpr std::int64_t kColumnBlock = 1024;    ///< accumulators of one task stay in the L1 cache
+constexpr std::int64_t kColumnBlock = 1024;    ///< accumulators of one task: fit the L1 cache
 constexpr std::int64_t kFoldRows = 128;        ///< rows summed one after the other before folding
 
-/// A reduced range cut into parts, for threads: all but the last of `size`.
+/// A reduced range cut into parts for threads; all but the last have `size`.
 struct Parts {
   std::int64_t size = 1;
   std::int64_t count = 1;
 };
-/// Of columns, `total` of them, where each of `tasks` takes task_elements.
+/// Parts of a reduction of `total` rows to columns, where each of `tasks` takes task_elements.
 Parts partsOfColumns(std::int64_t tasks, std::int64_t task_elements, std::int64_t total);
-/// Of dense rows of n elements: whole subtrees of the pairwise sum, so that the parts' result is
-/// it.
+/// Parts of dense rows of n elements: whole subtrees of the pairwise sum, so that merging the parts
+/// gives the same sum.
 Parts partsOfRows(std::int64_t rows, std::int64_t n);
 /// Combines `count` partial results of n accumulators into the first: neighbours first, so that
 /// errors of sums grow with the logarithm of their number.
 void mergeParts(const Loops& loops, std::byte* partials, std::int64_t count, std::int64_t n);
 
 /// One reducer over some dimensions of a strided view, planned once. The result is an array of
-/// accumulators, row-major over the kept dimensions. What it computes depends on the shape and
-/// strides only, not on the number of threads. ReduceMapped.cpp computes the same, bit for bit.
+/// accumulators, row-major over the kept dimensions. The order of combination depends on the shape
+/// and strides only, not on the number of threads. ReduceMapped.cpp computes the same, bit for bit.
 class StridedReduce {
  public:
   StridedReduce(const Loops& loops, bool rounds, ElementType input,
@@ -91,12 +91,12 @@ class StridedReduce {
   std::int64_t in_offset_ = 0;
   std::int64_t out_offset_ = 0;
   bool columns_ = false;          ///< the innermost loop is a kept dimension
-  bool row_batches_ = false;      ///< one contiguous run an output: many outputs a call
+  bool row_batches_ = false;      ///< one contiguous run per output: many outputs per call
   LoopDim inner_;                 ///< columns, or the reduced run of one output
   LoopDim run_;                   ///< the innermost reduced loop: rows, or the same as inner_
   std::vector<LoopDim> tasks_;    ///< kept loops outside
   std::vector<LoopDim> reduced_;  ///< reduced loops outside run_
-  std::int64_t group_ = 1;        ///< columns that are one output in the end
+  std::int64_t group_ = 1;        ///< columns that finally become one output
   LoopDim groups_;                ///< from one of these outputs to the next
   std::int64_t column_blocks_ = 1;
   std::int64_t reduced_total_ = 1;  ///< volume of reduced_ times run_.n

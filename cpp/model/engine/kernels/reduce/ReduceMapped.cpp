@@ -9,11 +9,11 @@
 #include "engine/kernels/reduce/ReduceLoops.hpp"
 #include "engine/simd/VectorOps.hpp"
 
-/// A reduction of what an elementwise program computes: a block that the first-level cache holds is
-/// computed and reduced before the next one. engine/build/Reductions.cpp makes these steps.
+/// Reduces the results of an elementwise program: computes and reduces a block that the first-level
+/// cache holds before the next one. engine/build/Reductions.cpp makes these steps.
 ///
-/// Elements are combined in the order of a StridedReduce of them all, so that whether the two steps
-/// run as one can be told from no bit of the result.
+/// Elements are combined in the order of a StridedReduce of them all, so that running the two steps
+/// as one changes no bit of the result.
 namespace ipujax::engine::reduction {
 namespace {
 
@@ -24,7 +24,7 @@ constexpr std::int64_t kElements = kPieceElements;  // of one block
 constexpr std::int64_t kTaskElements = 16384;       // worth a thread
 constexpr std::int64_t kFewestRows = 8;  // of columns: as many as their loops take at once
 
-/// Inputs that stand still along the columns.
+/// Inputs that are constant along the columns.
 std::vector<bool> stillOf(const Attributes::Integers& strides) {
   std::vector<bool> still;
   for (std::size_t i = 1; i < strides.size(); i += 2) still.push_back(strides[i] == 0);
@@ -66,7 +66,7 @@ class MappedReduce final : public Kernel {
   }
 
  private:
-  /// Elements from one row of a block to the next. Only whole rows follow each other, as in memory:
+  /// Elements from one row of a block to the next. Only whole rows are contiguous, as in memory:
   /// loops over columns take such rows together.
   std::int64_t strideOf(std::int64_t columns) const {
     return columns == columns_ ? columns : std::max(columns, kColumnBlock);
@@ -77,8 +77,8 @@ class MappedReduce final : public Kernel {
     return rows * strideOf(columns) * static_cast<std::int64_t>(bytes_);
   }
 
-  /// The program's results of rows x columns elements, row by row, strideOf(columns) apart, in
-  /// `block`.
+  /// Computes the program's results of rows x columns elements into `block`, row by row,
+  /// strideOf(columns) apart.
   const std::byte* compute(std::span<std::byte* const> pointers, std::int64_t row,
                            std::int64_t rows, std::int64_t column, std::int64_t columns,
                            std::byte* block) const {
@@ -165,7 +165,7 @@ class MappedReduce final : public Kernel {
     std::memcpy(acc, partials, static_cast<std::size_t>(columns_ * acc_bytes_));
   }
 
-  /// Rows [begin, end) of up to kColumnBlock columns into their accumulators.
+  /// Reduces rows [begin, end) of up to kColumnBlock columns into their accumulators.
   void reduceColumns(std::span<std::byte* const> pointers, std::int64_t begin, std::int64_t end,
                      std::int64_t column, std::byte* total) const {
     const std::int64_t columns = std::min(kColumnBlock, columns_ - column);
@@ -196,7 +196,7 @@ class MappedReduce final : public Kernel {
   std::int64_t columns_;
   Attributes::Integers strides_;  ///< of each input: along the rows, along the columns
   bool rows_vanish_;
-  std::int64_t bytes_;  ///< of an element that is computed
+  std::int64_t bytes_;  ///< of a computed element
   ExprEvaluator evaluator_;
   Reducer reducer_;
   const Loops& loops_;

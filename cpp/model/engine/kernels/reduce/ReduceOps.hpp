@@ -21,7 +21,7 @@
 
 namespace ipujax::engine::reduction {
 namespace IPUJAX_ISA_NAMESPACE {
-namespace {  // NOLINT: a copy a file is what is wanted
+namespace {  // NOLINT: each file needs its own copy
 
 using simd::IPUJAX_ISA_NAMESPACE::kRegisterBytes;
 
@@ -44,7 +44,7 @@ constexpr bool kIsVector = false;
 template <class T>
 constexpr bool kIsVector<Vector<T>> = true;
 
-/// f(integral_constant 0), f(integral_constant 1) ...: for parts, all in registers.
+/// Calls f(integral_constant 0), f(integral_constant 1) ...: keeps all parts in registers.
 template <class F, int... kIndex>
 FORCE_INLINE void unrolled(const F& f, std::integer_sequence<int, kIndex...>) {
   (f(std::integral_constant<int, kIndex>{}), ...);
@@ -54,7 +54,7 @@ FORCE_INLINE void unrolled(const F& f) {
   unrolled(f, std::make_integer_sequence<int, kCount>{});
 }
 
-/// Part by part: a copy of the whole would keep it in memory.
+/// Loads part by part: a copy of the whole would keep it in memory.
 template <class T>
 FORCE_INLINE Vector<T> loaded(const T* p) {
   using V = Vector<T>;
@@ -74,13 +74,13 @@ FORCE_INLINE void stored(T* p, const Vector<T>& v) {
 
 template <class T>
 FORCE_INLINE Vector<T> splat(T x) {
-  Vector<T> v;  // a difference: 0 + -0 is +0
+  Vector<T> v;  // a difference, since 0 + -0 is +0
   unrolled<Vector<T>::kParts>([&](auto i)
                                   INLINE_LAMBDA { v.part[i] = x - typename Vector<T>::Part{}; });
   return v;
 }
 
-/// Lanes kFirst, kFirst + kStep ... of a and b in a row.
+/// Lanes kFirst, kFirst + kStep ... of a followed by b.
 template <int kFirst, int kStep, class Part, int... kIndex>
 FORCE_INLINE Part picked(Part a, Part b, std::integer_sequence<int, kIndex...>) {
   return __builtin_shufflevector(a, b, (kFirst + kStep * kIndex)...);
@@ -106,7 +106,7 @@ FORCE_INLINE Vector<T> loadEven(const T* x) {
   return v;
 }
 
-/// Each lane is the one kBy before; `none` where there is none.
+/// Each lane takes the value kBy lanes before it; the first kBy take `none`.
 template <int kBy, class T>
 FORCE_INLINE Vector<T> shifted(const Vector<T>& v, const Vector<T>& none) {
   using V = Vector<T>;
@@ -180,11 +180,11 @@ struct ScalarOf<T> {
 template <class V>
 constexpr bool kIsFloat = std::is_floating_point_v<typename ScalarOf<V>::type>;
 
-/// What combines two accumulators, by Self::of: of elements and of registers.
+/// Combines two accumulators by Self::of, which takes elements and registers.
 template <class Self, bool kOfRounding = false>
 struct Operation {
   static constexpr bool kRounds = kOfRounding;
-  /// What an element becomes before it is combined.
+  /// Transforms an element before it is combined.
   template <class V>
   static FORCE_INLINE V prepared(V v) {
     return v;
@@ -334,7 +334,7 @@ FORCE_INLINE void first(A& a, const In* p) {
   Op::pre(a);
 }
 
-/// The lower half of kWidth * 2 lanes with the upper, and so on to one.
+/// Combines the lower half of kWidth * 2 lanes with the upper, and so on down to one lane.
 template <class T, class Op, int kWidth>
 FORCE_INLINE T foldPart(typename Vector<T>::Part v) {
   if constexpr (kWidth == 1) {
@@ -344,7 +344,7 @@ FORCE_INLINE T foldPart(typename Vector<T>::Part v) {
   }
 }
 
-/// The tree of a vector's lanes: each step combines the lower half with the upper.
+/// Folds a vector's lanes as a tree: each step combines the lower half with the upper.
 template <class T, class Op>
 FORCE_INLINE T foldVector(const Vector<T>& v) {
   using V = Vector<T>;
@@ -419,7 +419,7 @@ void makeFloats(ElementType type, const Make& make) {
     make.template operator()<In, LogAdd>(Reducer::kLogAdd, type);
 }
 
-/// Sums and products of integers are taken as unsigned: they wrap.
+/// Sums and products of integers are computed as unsigned, so that they wrap.
 template <class T, class Make>
 void makeIntegers(ElementType type, const Make& make) {
   using U = std::make_unsigned_t<T>;

@@ -31,7 +31,7 @@ Values applied(ExprBuilder& builder, const ExprProgram& body, const Values& a, c
   return results;
 }
 
-/// Offsets in elements of all that is reduced to the first result, in row-major order.
+/// Offsets, in elements, of all values reduced to the first result, in row-major order.
 std::vector<std::int64_t> reducedOffsets(const OperandDesc& operand,
                                          const std::vector<bool>& reduced) {
   std::vector<std::int64_t> offsets{0};
@@ -46,7 +46,7 @@ std::vector<std::int64_t> reducedOffsets(const OperandDesc& operand,
   return offsets;
 }
 
-/// Whether the first value of each result lies next to that of the one before.
+/// Whether the first values of consecutive results are adjacent.
 bool areNeighbours(const OperandDesc& operand, const std::vector<bool>& reduced) {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;

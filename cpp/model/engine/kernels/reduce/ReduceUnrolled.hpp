@@ -9,12 +9,12 @@
 
 namespace ipujax::engine {
 
-/// A "popx.reduce" of a few values for each of a few results as one expression: all values in turn,
-/// then the initial ones. In the order in which VariadicReduce applies the body to lanes.
+/// Computes a "popx.reduce" of a few values for each of a few results as one expression: all values
+/// in turn, then the initial ones, in the order in which VariadicReduce applies the body to lanes.
 class UnrolledReduce {
  public:
-  /// Null where there is too much to do for one expression, or where results of which inputs are
-  /// neighbours are not.
+  /// Null if there is too much to do for one expression, or if the inputs of consecutive results
+  /// are not adjacent.
   static std::unique_ptr<const UnrolledReduce> make(const StepDesc& step,
                                                     const expr::ExprProgram& body);
   void run(std::span<std::byte* const> pointers) const;

@@ -7,12 +7,12 @@
 #include "engine/kernels/Kernel.hpp"
 #include "engine/kernels/VerifyStep.hpp"
 
-/// Several steps that work row by row, on a few rows at a time: what one step makes is still in the
-/// cache when the next one reads it. engine/build/Rows.cpp makes these steps.
+/// Runs several steps that work row by row on a few rows at a time: the results of one step are
+/// still in the cache when the next one reads them. engine/build/Rows.cpp makes these steps.
 ///
 /// Operands of the inner steps have the rows as their first dimension, or are one element (rank 0)
-/// that holds for all rows. Their `buffer` is an operand of the outer step, or, counted on from
-/// those, a row of `locals` (bytes of a row): memory of the thread for the rows at hand.
+/// that holds for all rows. Their `buffer` is an operand of the outer step or, numbered after
+/// those, an entry of `locals` (bytes of a row): memory of the thread for the current rows.
 namespace ipujax::engine {
 namespace {
 
@@ -48,7 +48,7 @@ class RowsKernel final : public Kernel {
   };
   struct Part {
     std::unique_ptr<Kernel> kernel;
-    std::unique_ptr<Kernel> rest;  ///< for the last rows, where they are fewer
+    std::unique_ptr<Kernel> rest;  ///< for the last rows, if they are fewer
     std::vector<Operand> operands;
   };
 
@@ -91,7 +91,7 @@ class RowsKernel final : public Kernel {
   std::vector<Part> parts_;
 };
 
-/// The declaration of engine.rows, and of the steps that it runs.
+/// Checks engine.rows and the steps that it runs.
 class RowsCheck {
  public:
   explicit RowsCheck(StepCheck& check)
@@ -107,7 +107,7 @@ class RowsCheck {
   }
 
   void run() {
-    // Which of them overlap is the business of the steps.
+    // The inner steps check which operands may overlap.
     check_.allowOverlaps();
     for (std::size_t i = 0; i < check_.numOperands(); ++i) check_.anyAccess(i);
     for (const StepDesc& inner : check_.step().inner) {
@@ -133,7 +133,7 @@ class RowsCheck {
     check_.need(o.shape.empty() || o.shape[0] == rows_, "operands with the step's number of rows");
   }
 
-  /// Each row lies within its own bytes.
+  /// Checks that each row lies within its own bytes.
   void checkLocal(const OperandDesc& o) const {
     const auto& locals = check_.integers("locals");
     const std::size_t local = o.buffer - check_.numOperands();

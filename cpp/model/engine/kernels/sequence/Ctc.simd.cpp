@@ -9,7 +9,7 @@ namespace {
 
 using namespace simd::IPUJAX_ISA_NAMESPACE;
 
-/// exp(x) for x <= 0; what is below the smallest normal result becomes about that.
+/// exp(x) for x <= 0; results below the smallest normal float are raised to about that.
 IPUJAX_INLINE float expBelow(float x) { return expFloatInRange(x < -87.0f ? -87.0f : x); }
 
 /// log(x) for x in [1, 3].
@@ -60,7 +60,7 @@ float largest(const float* x, std::int64_t n) {
   return found;
 }
 
-/// Of few numbers in floats.
+/// Sums a few numbers, mostly in float.
 double sumOfFew(const float* x, std::int64_t n) {
   Floats sums{};
   std::int64_t i = 0;
@@ -103,7 +103,7 @@ void logAdd(const float* a, const float* b, float* out, std::int64_t n) {
   }
 }
 
-/// ctc::keyOf, which must not be compiled here for another CPU's sake.
+/// A copy of ctc::keyOf, which compiled here could be linked into code for other CPUs.
 IPUJAX_INLINE std::int32_t keyFrom(float x) {
   const auto bits = static_cast<std::int32_t>(bitsOf(x));
   return bits ^ ((bits >> 31) & 0x7fffffff);
@@ -183,7 +183,7 @@ void backward(const States& behind, const Emitted& emitted, const StateWindow& w
   }
 }
 
-/// In eight sums, which compilers keep in registers of any width.
+/// Accumulates eight sums, which compilers keep in registers of any width.
 template <class Term>
 IPUJAX_INLINE double sumOf(std::int64_t begin, std::int64_t end, const Term& term) {
   double sums[8] = {};

@@ -6,15 +6,15 @@
 #include "engine/kernels/Kernel.hpp"
 #include "engine/kernels/sequence/Ctc.hpp"
 
-/// The host kernel "popnn.ctc_beams": a prefix beam search. Log-probabilities [T, B, C], data
-/// lengths [B]; written: losses [B, P], lengths [B, P] and labels [B, P, T] of the P best paths.
-/// Attributes: `blank`, and `width`: beams that remain after a step.
+/// The host kernel "popnn.ctc_beams": a prefix beam search. Reads log-probabilities [T, B, C] and
+/// data lengths [B]; writes losses [B, P], lengths [B, P] and labels [B, P, T] of the P best paths.
+/// Attributes: `blank`, and `width`, the number of beams kept after a step.
 namespace ipujax::engine {
 namespace {
 
 using ctc::kLogZero;
 
-/// Label sequences as a tree: a node is its parent's sequence with one label more. 0 is empty.
+/// A tree of label sequences: a node is its parent's sequence plus one label. Node 0 is empty.
 class Sequences {
  public:
   Sequences(std::int64_t most, Workspace& workspace)
@@ -53,7 +53,7 @@ class Sequences {
   std::int32_t count_ = 0;
 };
 
-/// W beams; those of one sequence may be several, as those of probability 0 are at first.
+/// W beams. Several may hold the same sequence, as the beams of probability 0 do at first.
 struct Beams {
   Beams(std::int64_t width, Workspace& workspace)
       : node(workspace.get<std::int32_t>(width)),
@@ -61,10 +61,10 @@ struct Beams {
         blank(workspace.get<float>(width)),
         label(workspace.get<float>(width)) {}
   std::int32_t *node, *length;
-  float *blank, *label;  ///< log-probabilities of alignments that end in a blank, in the last label
+  float *blank, *label;  ///< log-probabilities of alignments ending in a blank, in the last label
 };
 
-/// A value's key and its place as one number: larger values first, then lower places.
+/// Packs a value's key and its place into one number: larger values rank first, then lower places.
 std::uint64_t rankOf(std::int32_t key, std::int64_t place) {
   const auto above = static_cast<std::uint64_t>(static_cast<std::uint32_t>(key) ^ 0x80000000u);
   return above << 32 | (0xffffffffu - static_cast<std::uint32_t>(place));
@@ -117,7 +117,7 @@ class Search {
     advance();
   }
 
-  /// The p-th best path; labels [steps], blanks behind its length.
+  /// Writes the p-th best path; labels [steps] are padded with blanks.
   void write(std::int64_t p, std::int64_t steps, float* loss, std::uint32_t* length,
              std::uint32_t* labels) {
     float total = 0.0f;
@@ -136,12 +136,12 @@ class Search {
   std::uint32_t last(std::int64_t i) const {
     return now_.length[i] == 0 ? blank_ : sequences_.label(now_.node[i]);
   }
-  /// Beam i with label c appended; the last one again only behind a blank.
+  /// Log-probability of beam i with label c appended; its last label can repeat only after a blank.
   float longer(std::int64_t i, std::uint32_t c, const float* logs) const {
     return (c == last(i) ? now_.blank[i] : total_[i]) + logs[c];
   }
 
-  /// A beam with a label appended may be another beam j: its probability goes to moved[j].
+  /// A beam with a label appended may equal another beam j: its probability then goes to moved[j].
   void merge(const float* logs) {
     for (std::int64_t i = W - 1; i >= 0; --i) {
       same_[i] = beam_of_[now_.node[i]];
@@ -163,7 +163,8 @@ class Search {
     }
   }
 
-  /// The W best of the beams kept, and of each with each label appended, in this order.
+  /// Selects the W best of the unchanged beams and of each beam with each label appended,
+  /// numbered in this order.
   void select(const float* logs) {
     for (std::int64_t i = 0; i < W; ++i) best_[i] = rankOf(ctc::keyOf(score_[i]), i);
     std::make_heap(best_, best_ + W, std::greater<>());
@@ -173,7 +174,7 @@ class Search {
         keys_[last(i)] = ctc::keyOf(longer(i, last(i), logs));
         most = std::max(most, keys_[last(i)]);
       }
-      if (most <= keyIn(best_[0])) continue;  // what is as large comes behind those before it
+      if (most <= keyIn(best_[0])) continue;  // ties rank after earlier candidates
       keys_[blank_] = ctc::keyOf(kLogZero);
       for (std::int32_t j = taken_[beam_of_[now_.node[i]]]; j != kNone; j = taken_after_[j])
         keys_[last(j)] = ctc::keyOf(kLogZero);
@@ -188,7 +189,7 @@ class Search {
     std::push_heap(best_, best_ + W, std::greater<>());
   }
 
-  /// The best become the beams.
+  /// The best candidates become the beams.
   void advance() {
     for (std::int64_t i = 0; i < W; ++i) beam_of_[now_.node[i]] = kNone;
     for (std::int64_t k = 0; k < W; ++k) {
@@ -209,11 +210,11 @@ class Search {
   Sequences sequences_;
   Beams now_, next_;
   float* total_;                              ///< log-probability of each beam
-  float* moved_;                              ///< what it has from the beam that is its prefix
-  float *blank_ends_, *label_ends_, *score_;  ///< of the beams kept
+  float* moved_;                              ///< log-probability it gets from its prefix beam
+  float *blank_ends_, *label_ends_, *score_;  ///< of the unchanged beams
   std::int32_t* keys_;                        ///< of a beam with each label appended
   std::uint64_t* best_;                       ///< a heap, the worst in front
-  std::int32_t* beam_of_;  ///< of each node the first beam, with `same_` as the next one's link
+  std::int32_t* beam_of_;  ///< first beam of each node; `same_` links to the next
   std::int32_t* same_;
   std::int32_t *taken_, *taken_after_;  ///< lists of beams that are one label longer
 };

@@ -10,11 +10,11 @@
 #include "engine/kernels/sequence/CtcScaled.hpp"
 #include "engine/simd/Isa.hpp"
 
-/// The host kernel "popnn.ctc_loss": log-probabilities [T, B, C], labels [B, L], data lengths and
-/// label lengths [B], as unsigned integers; written: losses [B] and, with `gradient`, gradients
-/// [T, B, C]. Attributes: `blank`, `gradient`, `softmax`: gradients are those of the logits, and
-/// `logits`: these are given.
-/// Sums are of probabilities where the range of doubles suffices (CtcScaled), and of logarithms
+/// The host kernel "popnn.ctc_loss". Reads log-probabilities [T, B, C], labels [B, L], data lengths
+/// and label lengths [B], as unsigned integers; writes losses [B] and, with `gradient`, gradients
+/// [T, B, C]. Attributes: `blank`, `gradient`, `softmax` (gradients are those of the logits) and
+/// `logits` (the input is logits).
+/// It sums probabilities where the range of doubles suffices (CtcScaled), and logarithms
 /// elsewhere.
 namespace ipujax::engine {
 namespace ctc {
@@ -52,7 +52,7 @@ class CtcLoss final : public Kernel {
   }
 
  private:
-  /// The states of one sequence: labels with a blank around each. Rows have two more in front.
+  /// The states of one sequence: labels with blanks around them. Rows have two more in front.
   struct States {
     std::int64_t steps, n;
     const float* logs;  ///< of step t at t * step
@@ -109,7 +109,7 @@ class CtcLoss final : public Kernel {
     if (with_gradient_) differentiate(gradient, s, total, possible ? s.steps : 0);
   }
 
-  /// Of the steps of a sequence, [steps, C].
+  /// Log-probabilities of a sequence's steps, [steps, C].
   const float* logSoftmax(const float* logits, std::int64_t steps, Workspace& workspace) const {
     float* logs = workspace.get<float>(steps * C);
     for (std::int64_t t = 0; t < steps; ++t) {
@@ -122,7 +122,7 @@ class CtcLoss final : public Kernel {
     return logs;
   }
 
-  /// The loss, and the gradient of the sequence's steps, of what is not a number.
+  /// Sets the loss and the gradient of the sequence's steps to NaN.
   void spoil(float* loss, float* gradient, std::int64_t steps) const {
     *loss = std::numeric_limits<float>::quiet_NaN();
     for (std::int64_t t = 0; with_gradient_ && t < T; ++t)
@@ -140,7 +140,7 @@ class CtcLoss final : public Kernel {
       if (t >= counted) continue;
       const std::int64_t row = t * s.stride() + 2;
       ctc::loops().posterior(s.forward + row, s.back + row, s.emit + t * s.n, total, s.row, s.n);
-      float sum = 0.0f;  // 1 but for rounding, of which large logarithms have much
+      float sum = 0.0f;  // 1 except for rounding, which is large for large logarithms
       for (std::int64_t i = 0; i < s.n; ++i) sum += s.row[i];
       for (std::int64_t i = 0; i < s.n; ++i)
         if (s.classes[i] < C) to[s.classes[i]] -= s.row[i] / sum;
@@ -161,7 +161,7 @@ class CtcLoss final : public Kernel {
       const bool skips = i >= 2 && s.classes[i] != blank_ && s.classes[i] != s.classes[i - 2];
       s.skip[i] = skips ? 0.0f : kLogZero;
     }
-    // Backwards the states are in the opposite order: i is entered from n - 1 - i.
+    // The backward pass reverses the states: its state i is state n - 1 - i.
     for (std::int64_t i = 0; i < s.n; ++i) s.back_skip[i] = i >= 2 ? s.skip[s.n + 1 - i] : kLogZero;
     for (std::int64_t t = 0; t < s.steps; ++t)
       for (std::int64_t i = 0; i < s.n; ++i)
@@ -169,7 +169,7 @@ class CtcLoss final : public Kernel {
             s.classes[i] < C ? std::max(s.logs[t * s.step + s.classes[i]], kLogZero) : 0.0f;
   }
 
-  /// Sums over alignments up to each step; returns the logarithm of all.
+  /// Sums over alignments up to each step; returns the logarithm of the total.
   float forward(States& s) const {
     float* first = s.row;
     std::fill(first, first + s.stride(), kLogZero);
@@ -186,7 +186,7 @@ class CtcLoss final : public Kernel {
     return most + std::log(std::exp(last - most) + std::exp(before - most));
   }
 
-  /// Sums over alignments from each step on; they are computed in the states' opposite order.
+  /// Sums over alignments from each step on, computed with the states in reverse order.
   void backward(States& s) const {
     Workspace workspace;
     float* now = workspace.get<float>(s.stride());

@@ -12,7 +12,7 @@
 namespace ipujax::engine::ctc {
 namespace {
 
-/// One sequence with L labels, thus L + 1 blanks around them, in T steps.
+/// One sequence of T steps with L labels, and so L + 1 blanks around them.
 class Scaled {
  public:
   explicit Scaled(const Problem& problem)
@@ -62,21 +62,21 @@ class Scaled {
 
  private:
   static constexpr std::int64_t kStepsAtOnce = 16;
-  static constexpr float kMostLog = 300.0f;  ///< in magnitude, of what is emitted
+  static constexpr float kMostLog = 300.0f;  ///< largest magnitude of an emitted logarithm
   static constexpr int kFewest = 500;        ///< bits between the largest state and the least
 
-  /// Bounds of exponents: those above 0 are at least 2^least and at most 2^most.
+  /// Bounds of exponents: nonzero values are at least 2^least and at most 2^most.
   struct Reach {
     double least, most;
   };
-  // Two more of each kind, in front and behind.
+  // Rows have padding before and after the elements of each kind.
   std::int64_t rowSize() const { return 2 * (L + 3); }
   std::int64_t emittedSize() const { return L + 2; }
   States row(std::int64_t t) const {
     double* at = rows_ + (p_.gradient ? t : t % 2) * rowSize();
     return {at + 1, at + 1 + L + 3};
   }
-  /// Of step t: the labels, a 0, and the blank.
+  /// Emissions of step t: the labels, a 0, and the blank.
   Emitted emittedAt(std::int64_t t) const {
     const double* at = emittedRow(t);
     return {at[L + 1], at, skip_};
@@ -85,7 +85,7 @@ class Scaled {
     return emitted_ + (p_.gradient ? t : t % kStepsAtOnce) * emittedSize();
   }
 
-  /// What the kStepsAtOnce steps from `begin` emit; false where it is not in the range of floats.
+  /// Computes the emissions of kStepsAtOnce steps from `begin`; false if one is out of range.
   bool emit(std::int64_t begin) {
     const std::int64_t n = std::min(kStepsAtOnce, T - begin);
     if (!(p_.are_logits ? emitLogits(begin, n) : emitLogs(begin, n))) return false;
@@ -93,8 +93,8 @@ class Scaled {
     return true;
   }
 
-  /// Of a step's classes: those of the labels, `one` for labels that are no class, `beside`, the
-  /// blank.
+  /// Gathers from a step's classes: those of the labels (`one` for a label that is not a class),
+  /// `beside`, and the blank.
   void gather(const float* classes, float one, float beside, float* to) const {
     for (std::int64_t k = 0; k < L; ++k) to[k] = classes[columns_[k]];
     for (const std::int64_t k : outside_) to[k] = one;
@@ -102,7 +102,7 @@ class Scaled {
     to[L + 1] = classes[p_.blank];
   }
 
-  /// The exponentials of all steps at once: those of few would be slower.
+  /// Takes the exponentials of all steps at once, which is faster than a few at a time.
   bool emitLogs(std::int64_t begin, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i)
       gather(p_.data + (begin + i) * p_.stride, 0.0f, 0.0f, gathered_ + i * emittedSize());
@@ -135,7 +135,7 @@ class Scaled {
     return true;
   }
 
-  /// What is reached by step t, and can be at the last label or blank after the last step.
+  /// States that step t can reach and from which the last label or blank can still be reached.
   StateWindow windowAt(std::int64_t t) const {
     const std::int64_t first = L - (T - t);
     return {first < 0 ? 0 : first + 1, std::min(L, t) + 1, std::max<std::int64_t>(first, 0),
@@ -146,9 +146,9 @@ class Scaled {
     s.label[w.label_begin - 1] = s.label[w.label_end] = 0.0;
   }
 
-  /// Keeps states within the range of doubles, of which a step with what step t emits makes others:
-  /// each of up to three. They are looked at where they may be beyond kFewest, before which no
-  /// step can leave the range. False where they do not fit.
+  /// Keeps states within the range of doubles. Each new state sums up to three states times an
+  /// emission of step t, which bounds its growth; states are read only once the bounds pass
+  /// kFewest, before which no step can leave the range. Returns false if they do not fit.
   bool stays(std::int64_t t, const States& s, const StateWindow& w, Reach& reach,
              double& exponent) const {
     constexpr double kMostTerms = 1.6;  // log2(3)
@@ -158,7 +158,7 @@ class Scaled {
     return (reach.least > -kFewest && reach.most < kFewest) || scale(s, w, reach, exponent);
   }
 
-  /// Makes the largest 1 to 2; false where a probability above 0 is too small or none is a number.
+  /// Scales the largest to [1, 2); false if a nonzero one is too small, or one too large or NaN.
   static bool scale(const States& s, const StateWindow& w, Reach& reach, double& exponent) {
     constexpr int kBias = 1023;
     const Extent extent = loops().extent(s, w);
@@ -203,7 +203,7 @@ class Scaled {
 
   void write(std::int64_t t, const States& behind, const StateWindow& window, double* label) {
     float* to = p_.gradient + t * p_.stride;
-    if (!p_.are_logits) {  // else what is emitted has put the probabilities here
+    if (!p_.are_logits) {  // else emitLogits has put the probabilities here
       if (p_.with_softmax)
         loops().exp(p_.data + t * p_.stride, to, p_.classes);
       else
@@ -220,11 +220,11 @@ class Scaled {
   std::int64_t T, L;
   Workspace workspace_;
   double *rows_, *emitted_, *skip_;
-  float* gathered_;                    ///< of kStepsAtOnce steps, in the order of what is emitted
+  float* gathered_;                    ///< of kStepsAtOnce steps, in the order of the emissions
   float* row_;                         ///< exponentials of a step's logits
   std::uint32_t* columns_;             ///< classes of the labels
-  std::vector<std::int64_t> outside_;  ///< labels that are no class
-  Reach* ranges_;                      ///< of what kStepsAtOnce steps emit
+  std::vector<std::int64_t> outside_;  ///< labels that are not classes
+  Reach* ranges_;                      ///< of the emissions of kStepsAtOnce steps
   double exponent_ = 0.0;
 };
 

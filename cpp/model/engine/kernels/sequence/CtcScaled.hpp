@@ -3,8 +3,8 @@
 
 namespace ipujax::engine::ctc {
 
-/// The loss of one sequence. Log-probabilities or logits, and gradients, of step t are at
-/// t * stride, a value for each of the C classes.
+/// The loss of one sequence. The log-probabilities or logits of step t, and its gradients, start
+/// at t * stride, one value per class.
 struct Problem {
   std::int64_t steps, labels, classes, stride;
   const float* data;
@@ -13,12 +13,12 @@ struct Problem {
   std::uint32_t blank;
   bool with_softmax;  ///< gradients are those of logits
   float* loss;
-  float* gradient;  ///< of the steps; or null where it is not wanted
+  float* gradient;  ///< of the steps; null if not wanted
 };
 
-/// By sums of probabilities in double, scaled by powers of two (Rabiner, A Tutorial on Hidden
-/// Markov Models, 1989, V.A). Where the range of doubles does not suffice it returns false; then
-/// nothing of the gradient is what it should be.
+/// Computes the loss by summing probabilities in double, scaled by powers of two (Rabiner, A
+/// Tutorial on Hidden Markov Models, 1989, V.A). Returns false if the range of doubles does not
+/// suffice; the gradient is then invalid.
 bool lossByProbabilities(const Problem& problem);
 
 }  // namespace ipujax::engine::ctc

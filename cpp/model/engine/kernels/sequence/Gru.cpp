@@ -4,14 +4,14 @@
 #include "engine/kernels/sequence/Recurrent.hpp"
 
 /// The host kernels "popnn.gru_forward" and "popnn.gru_backward": all steps of a layer. Attributes
-/// beside those of Lstm.cpp: `after`, the reset gate is applied behind the candidate's weights, and
+/// besides those of Lstm.cpp: `after`, the reset gate is applied after the candidate's weights, and
 /// `attends`, there is attention. Units are reset, update, candidate and, with `after`, the memory.
 namespace ipujax::engine {
 namespace {
 
 using namespace recurrent;
 
-/// What the forward pass keeps of a step, [4 or 5][B][O].
+/// Values that the forward pass keeps for each step, [4 or 5][B][O].
 enum Kept { kReset, kUpdate, kCandidate, kBefore, kMemory };
 
 struct Layer : LayerOf<3> {
@@ -22,14 +22,15 @@ struct Layer : LayerOf<3> {
         after(step.attributes.integer("after") != 0),
         attends(step.attributes.integer("attends") != 0) {}
   std::int64_t numKept() const { return after ? 5 : 4; }
-  /// Operands behind the first `count`: attention and limits, then what is written.
+  /// Operands after the first `count`: attention and limits, then those written.
   std::size_t attention(std::size_t count) const { return count; }
   std::size_t limits(std::size_t count) const { return count + (attends ? 1 : 0); }
   std::size_t written(std::size_t count) const { return limits(count) + (limited ? 1 : 0); }
 };
 
-/// x [T, B, I], weights [3, I, O] and [3, O, O], biases [3, O] or [3, 2, O], h [B, O], attention
-/// [B, T], limits; written: the output [T, B, O] or [B, O] and, with `keeps`, [T, 4 or 5, B, O].
+/// Reads x [T, B, I], weights [3, I, O] and [3, O, O], biases [3, O] or [3, 2, O], h [B, O],
+/// attention [B, T], limits; writes the output [T, B, O] or [B, O] and, with `keeps`,
+/// [T, 4 or 5, B, O].
 class GruForward final : public Kernel {
  public:
   explicit GruForward(const StepDesc& step)
@@ -95,7 +96,7 @@ class GruForward final : public Kernel {
     std::int64_t t = 0;
   };
 
-  /// Biases [3 O] of units in their order; the gates have both of theirs added.
+  /// Biases [3 O] in the order of the units; with `after`, each gate's two biases are added.
   float* biasesOf(const float* given, Workspace& workspace) const {
     const auto& l = layer_;
     float* biases = workspace.get<float>(3 * l.O);
@@ -172,9 +173,9 @@ class GruForward final : public Kernel {
   bool keeps_;
 };
 
-/// kept, weights [3, I, O] and [3, O, O], the output's gradient [T, B, O] or [B, O], attention
-/// [B, T], limits; written: gradients of h [B, O], of the pre-activations [T, B, 3 or 4 O], with
-/// `inputs` of x, and of the attention [T, B].
+/// Reads kept, weights [3, I, O] and [3, O, O], the output's gradient [T, B, O] or [B, O],
+/// attention [B, T], limits; writes gradients of h [B, O], of the pre-activations
+/// [T, B, 3 or 4 O], with `inputs` of x, and of the attention [T, B].
 class GruBackward final : public Kernel {
  public:
   explicit GruBackward(const StepDesc& step)
@@ -271,7 +272,7 @@ class GruBackward final : public Kernel {
   void step(const Run& run) const {
     const auto& l = layer_;
     for (std::int64_t b = run.begin; b < run.end; ++b) gates(run, b);
-    // `grad` is done with: it becomes what the reset gate hands on.
+    // `grad` is no longer needed: it is reused for the gradient through the reset gate.
     product(run, run.units + (l.after ? 3 : 2) * l.O, run.candidate, false, run.grad);
     for (std::int64_t b = run.begin; !l.after && b < run.end; ++b) {
       float *grad = run.grad + b * l.O, *reset = run.units + b * row();
@@ -281,7 +282,7 @@ class GruBackward final : public Kernel {
     }
     product(run, run.units, run.gates, true, run.grad);
     for (std::int64_t b = run.begin; b < run.end; ++b) {
-      if (run.t >= limits_.of(run.limits, b)) continue;  // hands its gradient on
+      if (run.t >= limits_.of(run.limits, b)) continue;  // passes its gradient on
       for (std::int64_t i = b * l.O; i < (b + 1) * l.O; ++i) run.h[i] = run.grad[i] + run.direct[i];
     }
   }

@@ -5,14 +5,14 @@
 
 /// The host kernels "popnn.lstm_forward" and "popnn.lstm_backward": all steps of a layer. In both,
 /// attribute `at` says where the units forget, input, output and candidate are in the weights,
-/// `gate` and `activation` are Activations, `full` tells that there is an output for each step, and
-/// `limited` that the last operand that is read says how many steps each sequence has.
+/// `gate` and `activation` are Activations, `full` means that every step has an output, and
+/// `limited` that the last operand read gives the number of steps of each sequence.
 namespace ipujax::engine {
 namespace {
 
 using namespace recurrent;
 
-/// What the forward pass keeps of a step, [6][B][O].
+/// Values that the forward pass keeps for each step, [6][B][O].
 enum Kept { kForget, kInput, kOutput, kCandidate, kTanh, kBefore, kNumKept };
 
 constexpr std::array<std::int64_t, 4> kAsGiven{0, 1, 2, 3};
@@ -22,8 +22,8 @@ struct Layer : LayerOf<4> {  // at: of forget, input, output, candidate
   std::int64_t row() const { return 4 * O; }
 };
 
-/// x [T, B, I], weights [4, I, O] and [4, O, O], biases [4, O], h and c [B, O], limits; written:
-/// the output [T, B, O] or [B, O], the cell state [B, O] and, with `keeps`, [T, 6, B, O].
+/// Reads x [T, B, I], weights [4, I, O] and [4, O, O], biases [4, O], h and c [B, O], limits;
+/// writes the output [T, B, O] or [B, O], the cell state [B, O] and, with `keeps`, [T, 6, B, O].
 class LstmForward final : public Kernel {
  public:
   explicit LstmForward(const StepDesc& step)
@@ -124,9 +124,9 @@ class LstmForward final : public Kernel {
   bool keeps_;
 };
 
-/// kept [T, 6, B, O], weights [4, I, O] and [4, O, O], gradients of the output [T, B, O] or [B, O]
-/// and of the last cell state [B, O], limits; written: gradients of h and c [B, O], of the
-/// pre-activations [T, B, 4 O], units as they are given, and, with `inputs`, of x.
+/// Reads kept [T, 6, B, O], weights [4, I, O] and [4, O, O], gradients of the output [T, B, O] or
+/// [B, O] and of the last cell state [B, O], limits; writes gradients of h and c [B, O], of the
+/// pre-activations [T, B, 4 O], units in the order of the weights, and, with `inputs`, of x.
 class LstmBackward final : public Kernel {
  public:
   explicit LstmBackward(const StepDesc& step)
@@ -190,7 +190,7 @@ class LstmBackward final : public Kernel {
       gemm.a = rowsOf(rows.units + (t * l.B + begin) * l.row(), l.row());
       gemm.c = rowsInto((rows.limits ? rows.grad : rows.h) + begin * l.O, l.O);
       stepProduct(pool, gemm);
-      for (std::int64_t b = begin; rows.limits && b < end; ++b)  // others hand theirs on
+      for (std::int64_t b = begin; rows.limits && b < end; ++b)  // others pass theirs on
         if (t < limits_.of(rows.limits, b)) std::copy_n(rows.grad + b * l.O, l.O, rows.h + b * l.O);
     }
   }

@@ -10,30 +10,30 @@
 #include "engine/blas/Gemm.hpp"
 #include "engine/kernels/Kernel.hpp"
 
-/// What the kernels of LSTM and GRU layers have in common. Sizes: T steps, B sequences, I inputs,
+/// Code shared by the kernels of LSTM and GRU layers. Sizes: T steps, B sequences, I inputs,
 /// O outputs; everything is float. Pre-activations of a step are rows of units side by side.
 namespace ipujax::engine::recurrent {
 
 enum class Activation : std::uint8_t { kSigmoid, kHardSigmoid, kRelu, kTanh };
 inline constexpr int kActivations = 4;
 
-/// Rows of n values that one LSTM step back reads and writes.
+/// Rows of n values that one backward step of an LSTM reads and writes.
 struct LstmBack {
   const float *forget, *input, *output, *candidate, *tanh, *before;  ///< kept by the forward pass
   const float* grad;                                                 ///< of the output
   float* cell;  ///< gradient of the cell state, in and out
   float *to_forget, *to_input, *to_output, *to_candidate;  ///< gradients of the pre-activations
 };
-/// Rows of n values of one GRU step back.
+/// Rows of n values that one backward step of a GRU reads and writes.
 struct GruBack {
   const float *reset, *update, *candidate, *before;
-  const float* memory;  ///< null unless the reset gate is applied after
-  float attention;      ///< 0 where there is none
+  const float* memory;  ///< null unless the layer has `after`
+  float attention;      ///< 0 if there is none
   bool with_attention;
   const float* grad;  ///< of the output
   float *to_update, *to_candidate;
   float *to_reset, *to_memory;  ///< written only with a memory
-  float* direct;                ///< grad times what the update gate keeps
+  float* direct;                ///< grad times the share that the update gate keeps
 };
 
 /// Loops over n values of a row, chosen for this CPU, by activation.
@@ -47,15 +47,16 @@ struct Loops {
   void (*lstmBack[kActivations][kActivations])(const LstmBack& rows, std::int64_t n);
   /// h = s h + (1 - s) c with s = u - u * attention.
   void (*gru)(const float* u, const float* c, float attention, float* h, std::int64_t n);
-  /// All but what the reset gate's gradient needs a product for. Returns the attention's gradient.
+  /// A backward step without the part of the reset gate's gradient that needs a matrix product.
+  /// Returns the attention's gradient.
   float (*gruBack[kActivations][kActivations])(const GruBack& rows, std::int64_t n);
   void (*multiply)(const float* a, const float* b, float* out, std::int64_t n);
   void (*multiplyAdd)(const float* a, const float* b, float* sum, std::int64_t n);
 };
 const Loops& loops();
 
-/// Weights [units, rows, O] as one matrix [rows, units * O], units in the order `at` of the
-/// weights' places; a copy unless they lie like that.
+/// Weights [units, rows, O] as one matrix [rows, units * O], where unit u is the one at place
+/// at[u]; a copy unless they already have this layout.
 const float* asMatrix(const OperandDesc& weights, const std::byte* data,
                       std::span<const std::int64_t> at, Workspace& workspace);
 /// The same transposed, [units * O, rows].
@@ -69,7 +70,7 @@ inline blas::Matrix rowsInto(float* data, std::int64_t row) {
   return {data, ElementType::kFloat, row, 1};
 }
 
-/// Weights [k, n] that all steps multiply by, packed where there are enough of these.
+/// Weights [k, n] that all steps multiply by, packed if there are enough steps.
 class StepWeights {
  public:
   StepWeights() = default;
@@ -102,8 +103,8 @@ inline void stepProduct(ThreadPool* pool, const blas::Gemm& gemm) {
   blas::gemm(gemm.m * gemm.n * gemm.k < kSharedWork ? nullptr : pool, gemm);
 }
 
-/// x W + b of sequences [begin, end), rows of `row` units, weighed for a few steps at a time: so
-/// these stay in the L2 cache, and the weights are read once for many rows.
+/// x W + b of sequences [begin, end), in rows of `row` units, computed for a few steps at a time:
+/// the results stay in the L2 cache, and the weights are read once for many rows.
 class StepInputs {
  public:
   /// x [steps, batch, inputs]; biases [row].
@@ -124,7 +125,7 @@ class StepInputs {
     units_ = workspace_.get<float>(at_once_ * rows_ * row);
   }
 
-  /// Those of step t, [end - begin, row]; t counts up from 0. The caller may write to them.
+  /// Units of step t, [end - begin, row]; t counts up from 0. The caller may write to them.
   float* at(std::int64_t t, ThreadPool* pool) {
     if (t % at_once_ == 0) weigh(t, std::min(at_once_, steps_ - t), pool);
     return units_ + t % at_once_ * rows_ * weights_.columns();
@@ -153,8 +154,8 @@ class StepInputs {
   float *together_, *units_;
 };
 
-/// Runs loop(pool, begin, end) over all sequences, which are independent: in parts of them, each on
-/// one thread (where pool is null) for all of its steps, or as a whole where they are few.
+/// Runs loop(pool, begin, end) over all sequences, which are independent. Many are split into
+/// parts, each run on one thread with a null pool; few are run as one part with the pool.
 template <class Loop>
 void forSequences(ThreadPool& pool, std::int64_t batch, std::int64_t work, const Loop& loop) {
   constexpr std::int64_t kFewestRows = 4, kThreadWork = 1 << 20;  // multiply-adds
@@ -165,8 +166,8 @@ void forSequences(ThreadPool& pool, std::int64_t batch, std::int64_t work, const
                    [&](std::int64_t begin, std::int64_t end) { loop(nullptr, begin, end); });
 }
 
-/// What layers of `kUnits` units have: steps T, sequences B, inputs I, outputs O, where the units
-/// are in the weights, and the attributes that checkLayer knows.
+/// A layer of `kUnits` units: steps T, sequences B, inputs I, outputs O, the places of the units
+/// in the weights, and the attributes that checkLayer checks.
 template <std::size_t kUnits>
 struct LayerOf {
   std::int64_t T = 0, B = 0, I, O;
@@ -191,7 +192,7 @@ inline std::size_t bytesOf(std::int64_t floats) {
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
-/// How many steps each sequence has: `desc` is [B] or [1], or null for all of them.
+/// The number of steps of each sequence: `desc` is [B] or [1], or null for all steps.
 class Limits {
  public:
   Limits(const OperandDesc* desc, std::int64_t steps)
@@ -207,8 +208,8 @@ class Limits {
   std::int64_t steps_, stride_;
 };
 
-/// What the checks of these steps share. The attributes of all: `at`, a place for each of `units`,
-/// `gate`, `activation`, `full` and `limited`; returns whether there are limits.
+/// Checks the attributes that all these steps share: `at`, a place for each of `units`, `gate`,
+/// `activation`, `full` and `limited`. Returns whether there are limits.
 bool checkLayer(StepCheck& check, std::size_t units);
 void checkLimits(StepCheck& check, std::size_t operand, std::int64_t batch);
 using Sizes = std::vector<std::int64_t>;

@@ -101,7 +101,7 @@ void Sorter::sortRow(std::span<const std::byte* const> in, std::span<std::byte* 
   for (std::size_t i = 0; i < operands_.size(); ++i) applyOrder(operands_[i], in[i], out[i], order);
 }
 
-/// From the least significant key to the most, each pass stable.
+/// Sorts by the least significant key first; each pass is stable.
 void Sorter::orderByKeys(std::span<const std::byte* const> in, std::uint32_t* order) const {
   const auto n = static_cast<std::size_t>(n_);
   Workspace workspace;

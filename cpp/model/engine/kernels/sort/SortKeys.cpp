@@ -15,7 +15,7 @@ using expr::ExprProgram;
 using expr::Instruction;
 using expr::Op;
 
-/// One side of a comparison: an input, and how floats are made comparable on the way.
+/// One side of a comparison: an input, and how its floats are made comparable.
 struct Side {
   std::int32_t input = 0;
   FloatOrder order = FloatOrder::kCanonical;
@@ -88,7 +88,7 @@ class KeyReader {
     if (x >= inputs_ || !tests_nan || !tests_zero) return std::nullopt;
     return x;
   }
-  /// bits ^ ((bits >> all but one) & all but the sign): the integer in a float's total order.
+  /// bits ^ ((bits >> (width - 1)) & ~sign): a float's integer in the total order.
   std::optional<Side> totalOrder(std::int32_t value) const {
     const Instruction* flipped = at(value, Op::kBitwiseXor);
     if (!flipped) return std::nullopt;
@@ -161,7 +161,8 @@ void mapAll(const std::byte* x, std::int64_t stride, std::uint32_t* out, std::in
   }
 }
 
-/// A float of `Bits` as an unsigned integer in its order; `infinity` is the bits of +infinity.
+/// Maps a float's bits to an unsigned integer in the same order; `infinity` is the bits of
+/// +infinity.
 template <class Bits, bool kTotal>
 std::uint32_t floatKey(Bits bits, Bits infinity, std::uint32_t flip) {
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));

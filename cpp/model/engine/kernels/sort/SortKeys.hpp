@@ -13,7 +13,7 @@ namespace ipujax::engine {
 /// How floating keys compare. Integers and bool have one order.
 enum class FloatOrder : std::uint8_t {
   kTotal,      ///< by sign and magnitude: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN
-  kCanonical,  ///< -0 == +0, and every NaN equal and after all else: jax.lax.sort's comparator
+  kCanonical,  ///< -0 == +0, and all NaNs are equal and last: jax.lax.sort's comparator
 };
 
 /// One key of a lexicographic order.
@@ -23,9 +23,9 @@ struct SortKey {
   FloatOrder order = FloatOrder::kCanonical;
 };
 
-/// The keys a comparator stands for, where it is a plain < or > of one operand, or a
-/// lexicographic `a0 < b0 | (a0 == b0 & ...)` of several. NaNs, which a plain comparison does not
-/// order, come last in the kCanonical order.
+/// The keys of a comparator that is a plain < or > of one operand, or a lexicographic
+/// `a0 < b0 | (a0 == b0 & ...)` of several. NaNs, which a plain comparison does not order, come
+/// last in the kCanonical order.
 std::optional<std::vector<SortKey>> sortKeysOf(const expr::ExprProgram& comparator);
 
 Attributes::Integers toIntegers(const std::vector<SortKey>& keys);
@@ -38,8 +38,8 @@ void mapKeys32(const std::byte* x, std::int64_t stride, ElementType type, const 
 void mapKeys64(const std::byte* x, std::int64_t stride, ElementType type, const SortKey& key,
                std::uint64_t* out, std::int64_t n);
 
-/// Sorts by value; `scratch` has n entries. Only `bits` low bits above `shift` may differ in an
-/// order that matters: entries that agree there keep their order.
+/// Sorts by the `bits` bits above `shift`; entries that agree there keep their order. `scratch`
+/// has n entries.
 void radixSort(std::uint64_t* values, std::uint64_t* scratch, std::int64_t n, int shift, int bits);
 
 }  // namespace ipujax::engine

@@ -7,14 +7,14 @@ namespace ipujax::engine {
 
 /// The vector loops of sorting.
 struct SortLoops {
-  /// out[i] = x's bits, ordered as unsigned integers in the float's total order, then ^ flip.
+  /// out[i] = x[i] as an unsigned integer in the floats' total order, then ^ flip.
   void (*total_keys)(const std::uint32_t* x, std::uint32_t flip, std::uint32_t* out,
                      std::int64_t n);
-  /// The same with one zero, and every NaN as the largest.
+  /// The same, but with -0 equal to 0 and every NaN largest.
   void (*canonical_keys)(const std::uint32_t* x, std::uint32_t flip, std::uint32_t* out,
                          std::int64_t n);
-  /// The start of the first block of 64, from `begin` (a multiple of 64) on, that holds a key of
-  /// at most `limit`; n where there is none.
+  /// The start of the first block of 64, from `begin` (a multiple of 64) on, with a key of at most
+  /// `limit`; an incomplete last block always counts. n if there is none.
   std::int64_t (*next_candidate)(const std::uint32_t* keys, std::int64_t begin, std::int64_t n,
                                  std::uint32_t limit);
 };

@@ -55,7 +55,7 @@ void MergeSort::rankBlock(const std::byte* const* columns, const std::uint32_t* 
     longest = std::max(longest, high[l] - low[l]);
     right[l] = order[elements[l]];
   }
-  // Inputs are (left, right) pairs: here the candidate of the right-hand run against the element.
+  // Inputs are (left, right) pairs: here (candidate of the right-hand run, element).
   for (std::size_t i = 0; i < bytes_.size(); ++i) gather(2 * i + 1, right);
   std::byte* outputs[] = {reinterpret_cast<std::byte*>(before)};
   while (longest > 0) {

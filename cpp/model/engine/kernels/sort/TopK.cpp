@@ -62,7 +62,7 @@ TopKKernel::TopKKernel(const StepDesc& step)
   }
 }
 
-/// A candidate must beat the worst of the best 2k seen; the buffer is cut to k when it is full.
+/// A full buffer is cut to the k best; new candidates must then beat the worst of these.
 std::uint64_t* TopKKernel::selectLong(const std::uint32_t* keys, std::uint64_t* buffer) const {
   const std::int64_t capacity = 2 * k_ + 256;
   std::int64_t size = 0;
