@@ -80,17 +80,18 @@ def _einsum(w: Writer, op: Op) -> list[Value]:
 
 
 def _without_dots(labels: list[str], shapes: Sequence[Shape]) -> list[str]:
-    """Replaces `...` by capitals that no label uses, one for each dimension."""
+    """Replaces `...` by unused capitals, one for each dimension, aligned at the last."""
     spare = [chr(c) for c in range(ord("A"), ord("Z") + 1) if chr(c) not in "".join(labels)]
     counts = [
         len(shape) - len(text.replace("...", ""))
         for text, shape in zip(labels[:-1], shapes, strict=True)
         if "..." in text
     ]
-    counts.append(max(counts, default=0))
-    found, number = [], iter(counts)
+    most = max(counts, default=0)
+    found, number = [], iter([*counts, most])
     for text in labels:
-        found.append(text.replace("...", "".join(spare[: next(number)])) if "..." in text else text)
+        dots = "".join(spare[most - next(number) : most]) if "..." in text else ""
+        found.append(text.replace("...", dots))
     return found
 
 

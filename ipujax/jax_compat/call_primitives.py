@@ -132,7 +132,6 @@ def without_dead(
     return ClosedJaxpr(kept, jaxpr.consts), used
 
 
-@functools.cache
 @functools.cache  # JAX keeps a list
 def hide_frames(path: str) -> None:
     """Leaves a file out of the lines that JAX records for operations, as it does its own."""

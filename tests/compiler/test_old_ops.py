@@ -70,6 +70,12 @@ BY_FORMULA = [
     einsum("bij,bik->kb", IMAGE, IMAGE, shape="tensor<3x2xf32>"),
     einsum("ij,kl->jl", MATRIX, OTHER, shape="tensor<3x4xf32>"),
     einsum("...ij,jk->...ik", IMAGE, OTHER, shape="tensor<2x2x4xf32>"),
+    einsum(
+        "...ij,...jk->...ik",
+        np.stack([IMAGE, IMAGE + 1, IMAGE - 1]),
+        np.stack([OTHER, OTHER + 1]),
+        shape="tensor<3x2x2x4xf32>",
+    ),
     pytest.param(
         constant("s", "[2, 3]", "2")
         + '%0 = "stablehlo.dynamic_iota"(%s) {{iota_dimension = 1 : i64}} '

@@ -64,7 +64,7 @@ void crossEntropy(Graph& graph, const Tensor& outputs, const Tensor& expected, c
           .expand({1});
   const poplar::Type type = outputs.elementType();
   const Tensor scale = popops::cast(graph, scaling.reshape({1, 1}), type, prog, {debug, "scale"});
-  // In float, as the products of two scales may exceed HALF.
+  // In float, because the quotient of two scales may exceed HALF.
   const Tensor factor = popops::map(
       graph, pe::Cast(pe::Cast(pe::_1, poplar::FLOAT) / pe::Cast(pe::_2, poplar::FLOAT), type),
       {deltasScale.reshape({1, 1}), scaling.reshape({1, 1})}, prog, {debug, "deltasScale"});
