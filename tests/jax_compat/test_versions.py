@@ -52,5 +52,6 @@ def test_initialize_twice_registers_once(monkeypatch):
 def test_the_version_is_the_same_everywhere():
     root = Path(__file__).resolve().parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    (cmake,) = re.findall(r'IPUJAX_VERSION "([\d.]+)"', (root / "CMakeLists.txt").read_text())
+    settings = root / "cpp" / "model" / "cmake" / "settings.cmake"
+    (cmake,) = re.findall(r'IPUJAX_VERSION "([\d.]+)"', settings.read_text())
     assert project["version"] == ipujax.__version__ == cmake

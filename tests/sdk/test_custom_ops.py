@@ -31,7 +31,7 @@ NOT_KNOWN = (
 def test_same_as_by_the_model(file: str, sdk_environment: dict[str, str]) -> None:
     unwanted = " and ".join(f"not ({name})" for name in NOT_KNOWN)
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-k", unwanted, f"tests/api/{file}"],
+        [sys.executable, "-m", "pytest", "-q", "-k", unwanted, f"tests/api/custom/{file}"],
         env={**os.environ, **sdk_environment, "IPUJAX_TESTS_ON_SDK": "1"},
         cwd=ROOT,
         capture_output=True,

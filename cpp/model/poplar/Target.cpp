@@ -20,7 +20,7 @@ using ipujax::engine::System;
 
 namespace {
 
-/// The machine of a named system ("IPU-POD16", "Bow-POD64-DA"); returns other names unchanged.
+/// The machine that a system named "IPU-POD16" or "Bow-POD64-DA" has; other names are unchanged.
 std::string machineIn(const std::string& system) {
   std::string lower = system;
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -97,7 +97,7 @@ def test_functions_of_popx_are_composed_of_what_exists() -> None:
         if library == "poplar" and (names[0][:1].isupper() or names[0] == "program"):
             assert callable(functools.reduce(getattr, names, _poplar.poplar)), call
         else:  # not all are bound
-            headers = (POPX.parent / library).glob("*.hpp")
+            headers = (POPX.parent / "model" / library).glob("*.hpp")
             text = "".join(path.read_text() for path in headers)
             assert re.search(rf"\b{names[-1]}\(\s*(?:poplar::)?Graph& ", text), call
 

@@ -45,7 +45,7 @@ VertexRate reduceRate(const poplar::Target& target, const poplar::Type& type) {
   return rate;
 }
 
-// Long because the compared plans share these numbers.
+// Long: the compared plans share these numbers.
 Cost reduceCost(const poplar::Graph& graph, const poplar::Tensor& in,
                 const std::vector<std::size_t>& dims, const poplar::Tensor& out,
                 std::size_t partial_bytes, const VertexRate& rate, bool is_local) {

@@ -201,7 +201,7 @@ void BodyWindow::append(const std::byte* const* a, const std::byte* const* b, st
 
 /// Folds one row along the window. table[q] = the fold of 2^b elements from padded position q on;
 /// the result combines the powers of two that sum to the window's size, from the left.
-// Long, since all of its stages share local tables.
+// Long: all of its stages share local tables.
 void BodyWindow::doublingRow(std::span<std::byte* const> p, std::int64_t row) const {
   const WindowDim& w = dims_[0][window_];
   Workspace workspace;
