@@ -274,7 +274,8 @@ def branch(d: Draw) -> tuple[Any, Apply]:
         branches = [lambda x: jnp.tanh(x @ p), lambda x: x * 2, lambda x: x + p[0]][:number]
         if by_tokens and flow.tokens is not None:
             return lax.switch(flow.tokens[0, 0] % number, branches, x)
-        return lax.cond(x.astype(jnp.float32).sum() > 0, *branches[:2], x)
+        # Away from 0, which rounding alone decides after a batch norm.
+        return lax.cond(x.astype(jnp.float32).sum() > 0.25, *branches[:2], x)
 
     return d.weights(d.width, d.width), apply
 
