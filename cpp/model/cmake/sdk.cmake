@@ -1,7 +1,7 @@
 # The IPU Model as a folder shaped like Graphcore's Poplar SDK: include/, lib/, enable.sh.
 # libpoplar.so has the engine and all libraries; the others are empty, exist for -l, and need it.
 add_library(poplar SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:ipujax_engine>
-  $<TARGET_OBJECTS:ipujax_libraries>)
+  $<TARGET_OBJECTS:ipujax_libraries> $<TARGET_OBJECTS:ipujax_sdk_only>)
 target_link_libraries(poplar PRIVATE ipujax_simd Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(poplar PROPERTIES INSTALL_RPATH "$ORIGIN;${OPENBLAS_LIB_DIR}")
 

@@ -44,7 +44,7 @@ foreach(source ${model_tests})
   if(source MATCHES "/public/")
     add_cpp_test(${source} poplar ${sdk_libraries})
   else()
-    add_cpp_test(${source} ipujax_core)
+    add_cpp_test(${source} ipujax_whole)
   endif()
 endforeach()
 # This test compares codelets with a loop of its own, which must be as fast as possible.
