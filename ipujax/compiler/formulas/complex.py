@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipujax.compiler.ir import Term, where
+from ipujax.compiler.ir import Term, number_of, where
 
 Pair = tuple[Term, Term]  #: real and imaginary part
 Formula = Callable[..., Pair]
@@ -42,7 +42,16 @@ def subtract(x: Pair, y: Pair) -> Pair:
 
 
 def multiply(x: Pair, y: Pair) -> Pair:
+    """The other factor where one is the constant 1, so that an infinity in it makes no NaN."""
+    if _is_one(x):
+        return y
+    if _is_one(y):
+        return x
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+def _is_one(z: Pair) -> bool:
+    return number_of(z[0].value) == 1 and number_of(z[1].value) == 0
 
 
 def negate(z: Pair) -> Pair:

@@ -145,6 +145,12 @@ def test_quotients_neither_overflow_nor_vanish() -> None:
     assert np.isinf([ours[3].real, ours[4].imag]).all()
 
 
+def test_a_factor_of_1_makes_no_nan_of_an_infinity() -> None:
+    z = np.array([complex(np.inf, 2), complex(3, -np.inf)], np.complex64)
+    for product in (lambda z: z * 1, lambda z: np.complex64(1) * z):
+        np.testing.assert_array_equal(jax.jit(product)(z), z)
+
+
 def test_modulus_neither_overflows_nor_vanishes() -> None:
     z = np.array([3e38 + 1e38j, 3e-30 + 4e-30j, 0, np.inf + 1j], np.complex64)
     exact = np.abs(z.astype(np.complex128))
