@@ -118,6 +118,7 @@ def test_a_stablehlo_op_is_added_in_two_files(
             4,
             [
                 "cpp/model/engine/ops/ElementwiseOps.def",
+                "cpp/popx/hardware/Formulas.cpp",
                 "ipujax/compiler/rules/elementwise.py",
                 "tests/cases/elementwise.py",
             ],
