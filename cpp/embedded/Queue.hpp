@@ -20,7 +20,7 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// Waits for a place; throws kTimeout if there is none in time. Returns null once it is closed.
+  /// Waits for a place; throws kTimeout if none becomes free in time. Returns null once closed.
   std::shared_ptr<Run> push(std::function<void()> task, Clock::time_point deadline);
   /// Waiting tasks still run but find their session closed. Returns when all have ended.
   void close();

@@ -112,7 +112,7 @@ def test_includes_point_from_the_libraries_down_to_the_engine():
 
 
 def test_the_model_includes_nothing_outside_of_its_root():
-    """Its tests neither: a checkout of cpp/model alone builds and passes them."""
+    """Nor do its tests: cpp/model builds alone."""
     named = {
         f"{path.relative_to(MODEL)} -> {name}"
         for path in MODEL.rglob("*")

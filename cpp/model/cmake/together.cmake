@@ -1,5 +1,5 @@
-# Gives the compiler up to eight sources of a folder as one source, which halves the time because
-# headers are read once. These sources share the names of anonymous namespaces. Kernels are left
+# Gives the compiler up to eight sources of a folder as one source, so that their headers are read
+# once. These sources share the names of anonymous namespaces. Kernels are left
 # out: each defines the same names (kLanes, checkReduce).
 #   compile_together(<target> [EXCEPT <regular expression of paths>])
 function(compile_together target)

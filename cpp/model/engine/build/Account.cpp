@@ -286,7 +286,7 @@ class TileSweep {
     fill.finish();
   }
 
-  /// Indices in held_ of what is live at a peak.
+  /// Indices in held_ of the variables that are live at a peak.
   std::vector<std::size_t> liveAt(const Peak& peak) const {
     std::vector<bool> is_live(held_.size());
     for (std::size_t i = 0; i < peak.changes; ++i) is_live[changes_[i].held] = changes_[i].starts;

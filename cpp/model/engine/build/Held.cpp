@@ -104,7 +104,7 @@ History historyOf(Draft& draft) {
   History history;
   history.held = heldOf(draft);
   const std::size_t positions = std::size_t{draft.root.end} + 1;
-  // A hash of what is live, the sum of one number per variable: equal hashes mean the same moment.
+  // A hash of the live variables, one number each, summed: equal hashes mean the same moment.
   std::vector<std::uint64_t> change(positions + 1);
   for (std::size_t h = 0; h < history.held.size(); ++h) {
     for (const Segment& live : history.held[h].live) {

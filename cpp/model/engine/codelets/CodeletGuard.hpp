@@ -32,8 +32,8 @@ void guarded(GuardedCall call);
 /// Whether this thread is in a guarded call. Async-signal-safe.
 bool isGuarded();
 
-/// Ends the innermost guarded call of this thread, which throws CodeletFault(why); ends the process
-/// if there is none. `why` must outlive the call.
+/// Makes this thread's innermost guarded call throw CodeletFault(why), or ends the process outside
+/// of guarded calls. `why` must outlive the call.
 [[noreturn]] void leaveGuarded(const char* why);
 
 }  // namespace ipujax::engine

@@ -26,7 +26,7 @@
 namespace ipujax::engine {
 namespace {
 
-/// The number of an equal element of `list`; adds the value if there is none.
+/// Returns the index of an equal element of `list`, to which it adds the value if needed.
 template <class T>
 std::uint32_t numberOf(std::map<T, std::uint32_t>& known, std::vector<T>& list, const T& value) {
   const auto [it, added] = known.try_emplace(value, static_cast<std::uint32_t>(list.size()));

@@ -36,7 +36,7 @@ struct OperandDesc {
     return n;
   }
   bool isContiguous() const;  ///< row-major with no gaps (dims of size 1 are ignored)
-  bool isSingle() const;      ///< every index means the same element; false if there is none
+  bool isSingle() const;      ///< all indices name one element; false if empty
   /// Contiguous or single: the only views known to mechanisms that walk operands along memory.
   bool isContiguousOrSingle() const { return isContiguous() || isSingle(); }
   /// Its lowest element in the buffer, and the number of elements from there to its highest one.

@@ -28,7 +28,7 @@ struct LstmBack {
 struct GruBack {
   const float *reset, *update, *candidate, *before;
   const float* memory;  ///< null unless the layer has `after`
-  float attention;      ///< 0 if there is none
+  float attention;      ///< 0 without attention
   bool with_attention;
   const float* grad;  ///< of the output
   float *to_update, *to_candidate;

@@ -13,8 +13,8 @@ struct SortLoops {
   /// The same, but with -0 equal to 0 and every NaN largest.
   void (*canonical_keys)(const std::uint32_t* x, std::uint32_t flip, std::uint32_t* out,
                          std::int64_t n);
-  /// The start of the first block of 64, from `begin` (a multiple of 64) on, with a key of at most
-  /// `limit`; an incomplete last block always counts. n if there is none.
+  /// Returns the start of the first block of 64, from `begin` (a multiple of 64) on, with a key of
+  /// at most `limit`, or n. An incomplete last block is always returned.
   std::int64_t (*next_candidate)(const std::uint32_t* keys, std::int64_t begin, std::int64_t n,
                                  std::uint32_t limit);
 };
