@@ -25,9 +25,9 @@ Place ScalarCode::fixed(const void* address) {
   return placeAt({Kind::kFixed, reinterpret_cast<std::uintptr_t>(address)});
 }
 
-Place ScalarCode::record(std::initializer_list<std::int64_t> values) {
+Place ScalarCode::record(std::span<const std::int64_t> values) {
   const std::size_t at = constants_.size();
-  constants_.insert(constants_.end(), values);
+  constants_.insert(constants_.end(), values.begin(), values.end());
   return {0, static_cast<std::int64_t>(at * 8)};
 }
 

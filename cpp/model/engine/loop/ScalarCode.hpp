@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/loop/LoopKernel.hpp"
@@ -38,7 +39,10 @@ class ScalarCode {
   Place fixed(const void* address);
   /// A value of up to eight bytes that never changes.
   Place constant(std::uint64_t bits) { return record({static_cast<std::int64_t>(bits)}); }
-  Place record(std::initializer_list<std::int64_t> values);
+  Place record(std::span<const std::int64_t> values);
+  Place record(std::initializer_list<std::int64_t> values) {
+    return record(std::span(values.begin(), values.size()));
+  }
   void setRecord(const Place& record, std::size_t number, std::int64_t value) {
     constants_[static_cast<std::size_t>(record.offset) / 8 + number] = value;
   }

@@ -30,6 +30,17 @@ void setValue(std::byte* at, T value) {
 
 void run(const ScalarOp* op, LoopRun* state) { op->function(op, state, 0, 0.0f); }
 
+template <class I>
+void chooseBy(const ScalarOp* op, LoopRun* state, std::uint64_t, float) {
+  const std::int64_t selector = valueAt<I>(op->a);
+  std::size_t at = 1;
+  const auto end = 1 + 2 * static_cast<std::size_t>(op->immediate);
+  while (at < end && word(op->c, at) != selector) at += 2;
+  run(op + word(op->c, at < end ? at + 1 : end), state);
+  if (state->isCancelled()) return;
+  run(op + word(op->c, 0), state);
+}
+
 template <class T>
 void copyElement(const ScalarOp* op, LoopRun* run, std::uint64_t integer, float number) {
   setValue(op->out, valueAt<T>(op->a));
@@ -142,6 +153,10 @@ void branch(const ScalarOp* op, LoopRun* state, std::uint64_t, float) {
   run(*op->a != std::byte{0} ? op + 1 : op + word(op->c, 0), state);
   if (state->isCancelled()) return;
   run(op + word(op->c, 1), state);
+}
+
+Function choose(std::size_t bytes) {
+  return bytes == 1 ? chooseBy<std::int8_t> : chooseBy<std::int32_t>;
 }
 
 void kernel(const ScalarOp* op, LoopRun* run, std::uint64_t, float) {

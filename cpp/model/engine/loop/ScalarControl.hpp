@@ -21,6 +21,9 @@ void repeat(const ScalarOp* op, LoopRun* run, std::uint64_t, float);
 void repeatWhile(const ScalarOp* op, LoopRun* run, std::uint64_t, float);
 /// a: the predicate. c: the distances to the other branch and to the code after both.
 void branch(const ScalarOp* op, LoopRun* run, std::uint64_t, float);
+/// a: the selector, of `bytes` bytes. c: the distance to the code after all cases; then the value
+/// of each of the `immediate` cases and its distance; last the distance to the default.
+Function choose(std::size_t bytes);
 /// a: the pointers of a step, `immediate` of them. b: its Kernel.
 void kernel(const ScalarOp* op, LoopRun* run, std::uint64_t, float);
 /// Runs a loop with its own LoopKernel, which is b.

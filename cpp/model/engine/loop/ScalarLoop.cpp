@@ -41,6 +41,8 @@ class Assembler {
         return addWhile(index, node);
       case NodeKind::kIf:
         return addBranch(index, node);
+      case NodeKind::kSwitch:
+        return addSwitch(index, node);
       default:
         return false;
     }
@@ -193,6 +195,22 @@ class Assembler {
       if (!addBlock(node.children[child])) return false;
       code_.setRecord(record, child, distanceFrom(at));
     }
+    return true;
+  }
+
+  bool addSwitch(std::uint32_t index, const Node& node) {
+    const std::size_t cases = node.selectors.size();
+    std::vector<std::int64_t> words(2 * cases + 2);
+    for (std::size_t i = 0; i < cases; ++i) words[2 * i + 1] = node.selectors[i];
+    const Place record = code_.record(words);
+    const std::size_t at =
+        code_.add(scalar::choose(sizeOf(node.predicate.type)),
+                  {.a = code_.predicate(index), .c = record}, static_cast<std::int64_t>(cases));
+    for (std::size_t i = 0; i <= cases; ++i) {
+      code_.setRecord(record, i < cases ? 2 * i + 2 : 2 * cases + 1, distanceFrom(at));
+      if (!addBlock(node.children[i])) return false;
+    }
+    code_.setRecord(record, 0, distanceFrom(at));
     return true;
   }
 

@@ -124,7 +124,7 @@ class RandomLoop {
   void block(std::uint32_t node, int depth) {
     const std::size_t num_steps = 2 + pick(6);
     for (std::size_t i = 0; i < num_steps; ++i) {
-      const std::size_t kind = pick(depth < 2 ? 12 : 9);
+      const std::size_t kind = pick(depth < 2 ? 13 : 9);
       if (kind < 4) {
         add(node, map());
       } else if (kind < 5) {
@@ -136,6 +136,8 @@ class RandomLoop {
         block(program_.add(loop, NodeKind::kSequence), depth + 1);
       } else if (kind == 10) {
         openLoop(node, depth);
+      } else if (kind == 11) {
+        choice(node, depth);
       } else {
         branch(node, depth);
       }
@@ -178,6 +180,21 @@ class RandomLoop {
     program_.image.nodes[chosen].predicate = whole(flag.buffer, flag.type, {}, Access::kRead);
     block(program_.add(chosen, NodeKind::kSequence), depth + 1);
     block(program_.add(chosen, NodeKind::kSequence), depth + 1);
+  }
+
+  void choice(std::uint32_t node, int depth) {
+    const bool is_small = pick(2) == 0;
+    const Array selector = array(is_small ? ElementType::kInt8 : ElementType::kInt32, 1);
+    const std::size_t cases = 1 + pick(3);
+    const auto chosen = program_.add(node, NodeKind::kSwitch);
+    for (std::size_t i = 0; i < cases; ++i)
+      program_.image.nodes[chosen].selectors.push_back(
+          pick(2) ? static_cast<std::int8_t>(program_.start[selector.buffer][0])
+                  : static_cast<std::int64_t>(pick(40)));
+    program_.image.nodes[chosen].predicate =
+        whole(selector.buffer, selector.type, {}, Access::kRead);
+    for (std::size_t i = 0; i <= cases; ++i)
+      block(program_.add(chosen, NodeKind::kSequence), depth + 1);
   }
 
   StepDesc binary(Op op, const Array& a, const Array& b, const Array& to) {
