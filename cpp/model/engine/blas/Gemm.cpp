@@ -9,6 +9,7 @@
 #include "engine/Workspace.hpp"
 #include "engine/blas/MicroKernel.hpp"
 #include "engine/blas/OpenBlas.hpp"
+#include "engine/blas/SmallProducts.hpp"
 #include "engine/simd/VectorOps.hpp"
 
 namespace ipujax::engine::blas {
@@ -235,8 +236,7 @@ void dots(ThreadPool* pool, const Gemm& g) {
 /// The caller has swapped the operands where that gives contiguous rows.
 template <class M>
 void multiply(ThreadPool* pool, const Gemm& g) {
-  if (g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1))
-    return dots<M>(pool, g);
+  if (isByDot(g)) return dots<M>(pool, g);
   if (g.m <= kBlockRows && g.n > kPanel<M>) return wide<M>(pool, g);
   if (g.m <= kMaxRows) return wide<M>(pool, g);
   tall<M>(pool, g);
@@ -287,6 +287,16 @@ void byOpenBlas(ThreadPool* pool, const Gemm& g) {
 
 }  // namespace
 
+bool suitsLanes(const Gemm& g, std::int64_t count) {
+  constexpr std::int64_t kFewest = 8;
+  constexpr std::int64_t kMostInDot = 7;  // longer ones are added in lanes of their own
+  const bool floats = g.a.type == ElementType::kFloat && g.b.type == ElementType::kFloat &&
+                      g.c.type == ElementType::kFloat;
+  return floats && g.scale == 1.0f && !g.accumulate && g.half_block == 0 && count >= kFewest &&
+         std::max({g.m * g.k, g.k * g.n, g.m * g.n}) <= kMostSmallElements &&
+         (g.k <= kMostInDot || !isByDot(oriented(g)));
+}
+
 std::int64_t packedSize(std::int64_t k, std::int64_t n) {
   return ceilDiv(n, kPanel<Floats>) * kPanel<Floats> * k;
 }
@@ -296,18 +306,25 @@ void packRight(const ConstMatrix& b, std::int64_t k, std::int64_t n, float* pack
     packPanel<Floats>(b, 0, k, j, std::min(kPanel<Floats>, n - j), packed + j * k);
 }
 
-void gemm(ThreadPool* pool, const Gemm& problem) {
+Gemm oriented(const Gemm& problem) {
   Gemm g = problem;
-  if (g.m == 0 || g.n == 0) return;
   const bool swap = g.n == 1 ? g.m > 1 : (g.c.col != 1 && g.c.row == 1 && g.m > 1);
-  if (swap) {
-    std::swap(g.m, g.n);
-    const ConstMatrix a = g.a;
-    g.a = g.b.transposed();
-    g.b = a.transposed();
-    std::swap(g.c.row, g.c.col);
-    g.packed = nullptr;
-  }
+  if (!swap) return g;
+  std::swap(g.m, g.n);
+  g.a = problem.b.transposed();
+  g.b = problem.a.transposed();
+  std::swap(g.c.row, g.c.col);
+  g.packed = nullptr;
+  return g;
+}
+
+bool isByDot(const Gemm& g) {
+  return g.m == 1 && g.b.row == 1 && g.k > 1 && !g.half_block && (g.b.col != 1 || g.n == 1);
+}
+
+void gemm(ThreadPool* pool, const Gemm& problem) {
+  if (problem.m == 0 || problem.n == 0) return;
+  Gemm g = oriented(problem);
   if (suitsOpenBlas(g)) return byOpenBlas(pool, g);
   const Arithmetic arithmetic = arithmeticOf(g.a.type, g.b.type, g.c.type);
   if (arithmetic != Arithmetic::kFloats) g.half_block = 0;

@@ -32,6 +32,11 @@ struct Gemm {
 std::int64_t packedSize(std::int64_t k, std::int64_t n);  ///< floats
 void packRight(const ConstMatrix& b, std::int64_t k, std::int64_t n, float* packed);
 
+/// The same product with C transposed, where that is how `gemm` computes it.
+Gemm oriented(const Gemm& problem);
+/// Whether `gemm` computes each element of an oriented product by itself, along K.
+bool isByDot(const Gemm& oriented);
+
 /// Runs on the calling thread alone if the pool is null.
 void gemm(ThreadPool* pool, const Gemm& problem);
 

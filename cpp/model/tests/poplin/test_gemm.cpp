@@ -6,9 +6,10 @@
 #include "Check.hpp"
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Gemm.hpp"
+#include "engine/blas/SmallProducts.hpp"
 
 /// Matrix products of any size, layout and type against loops in double, with one thread and many,
-/// and with a right operand that was packed beforehand.
+/// with a right operand that was packed beforehand, and many small ones at a time.
 namespace {
 
 using namespace ipujax::engine;
@@ -89,7 +90,51 @@ void verify(Random& r) {
     }
 }
 
+/// A sequence of small matrices: the elements and their type and strides, and the step between.
+Gemm smallGemm(Random& r, std::vector<Operand>& operands, std::int64_t count) {
+  Gemm g;
+  g.m = r(1, 8);
+  g.n = r(1, 3) == 1 ? 1 : r(1, 8);
+  g.k = r(1, 8);
+  operands = {randomOperand(r, count * g.m, g.k, false), randomOperand(r, count * g.k, g.n, false),
+              randomOperand(r, count * g.m, g.n, false)};
+  g.a = {operands[0].data(), ElementType::kFloat, operands[0].row, operands[0].col};
+  g.b = {operands[1].data(), ElementType::kFloat, operands[1].row, operands[1].col};
+  g.c = {operands[2].data(), ElementType::kFloat, operands[2].row, operands[2].col};
+  return g;
+}
+
+bool verifySmall(Random& r) {
+  const std::int64_t count = r(8, 40);
+  std::vector<Operand> operands;
+  Gemm g = smallGemm(r, operands, count);
+  if (!blas::suitsLanes(g, count)) return false;
+  const bool shared = r(0, 4) == 0;  // one B for all
+  const blas::SmallProducts products{g, g.m * g.a.row, shared ? 0 : g.k * g.b.row, g.m * g.c.row,
+                                     !blas::isByDot(blas::oriented(g))};
+  Operand want = operands[2];
+  blas::multiply(products, 0, 5);
+  blas::multiply(products, 5, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Gemm one = g;
+    one.a.data = g.a.words<float>(0, 0) + i * products.a_step;
+    one.b.data = g.b.words<float>(0, 0) + i * products.b_step;
+    one.c.data = reinterpret_cast<float*>(want.bytes.data()) + i * products.c_step;
+    blas::gemm(nullptr, one);
+  }
+  CHECK(operands[2].bytes == want.bytes);
+  return true;
+}
+
 }  // namespace
+
+TEST(many_small_products_have_the_bits_of_gemm) {
+  if (isa() == Isa::kBaseline) return;  // there, dot products of 4 to 7 elements have lanes
+  Random r;
+  int verified = 0;
+  for (int i = 0; i < 1000; ++i) verified += verifySmall(r) ? 1 : 0;
+  CHECK(verified > 500);
+}
 
 TEST(gemm_any_size_layout_and_type) {
   Random r;

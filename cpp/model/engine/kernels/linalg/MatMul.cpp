@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/ThreadPool.hpp"
 #include "engine/blas/Arithmetic.hpp"
 #include "engine/blas/Gemm.hpp"
+#include "engine/blas/SmallProducts.hpp"
 #include "engine/kernels/Kernel.hpp"
 
 /// The host kernel "poplin.matmul": A [G, M, K], B [G, K, N], C [G, M, N]; attributes half_block,
@@ -44,12 +46,15 @@ class MatMul final : public Kernel {
       g_.m *= groups_;
       groups_ = 1;
     }
+    if (blas::suitsLanes(g_, groups_))
+      small_ = {g_, a.strides[0], b.strides[0], c.strides[0], !isByDot(blas::oriented(g_))};
     a_step_ = bytesOf(a, a.strides[0]);
     b_step_ = bytesOf(b, b.strides[0]);
     c_step_ = bytesOf(c, c.strides[0]);
   }
 
   void run(RunContext& context, std::span<std::byte* const> pointers) const override {
+    if (small_) return runSmall(context, pointers);
     const std::int64_t work = g_.m * g_.n * g_.k;
     if (groups_ == 1 || work >= kLargeGroup) {
       for (std::int64_t g = 0; g < groups_; ++g) one(&context.pool, pointers, g);
@@ -68,6 +73,17 @@ class MatMul final : public Kernel {
     if (rows == 1 && m.col != 1) m.row = 1;
   }
 
+  void runSmall(RunContext& context, std::span<std::byte* const> pointers) const {
+    constexpr std::int64_t kTask = 1024;
+    blas::SmallProducts products = *small_;
+    products.first.a.data = pointers[0];
+    products.first.b.data = pointers[1];
+    products.first.c.data = pointers[2];
+    context.pool.parallelFor(groups_, kTask, [&](std::int64_t begin, std::int64_t end) {
+      blas::multiply(products, begin, end);
+    });
+  }
+
   void one(ThreadPool* pool, std::span<std::byte* const> pointers, std::int64_t g) const {
     blas::Gemm problem = g_;
     problem.a.data = pointers[0] + g * a_step_;
@@ -77,6 +93,7 @@ class MatMul final : public Kernel {
   }
 
   blas::Gemm g_;
+  std::optional<blas::SmallProducts> small_;
   std::int64_t groups_ = 1, a_step_ = 0, b_step_ = 0, c_step_ = 0;
 };
 
