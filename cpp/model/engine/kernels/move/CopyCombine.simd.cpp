@@ -1,12 +1,11 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
-#ifdef __F16C__
+#ifdef __SSE2__
 #include <immintrin.h>
-#else
-#include "engine/Half.hpp"
 #endif
 
+#include "engine/Half.hpp"
 #include "engine/kernels/move/CopyCombine.hpp"
 #include "engine/kernels/reduce/ReduceOps.hpp"
 
@@ -44,7 +43,29 @@ inline void store(std::byte* p, Value<T> value) {
   }
 }
 
-template <class T, class Op, bool kScaled>
+/// b if neither is larger or smaller. For single elements: compilers make a branch of the
+/// comparison, which no CPU can predict.
+template <bool kLarger>
+inline float oneOrSecond(float a, float b) {
+#if defined(__SSE2__)
+  const __m128 x = _mm_set_ss(a), y = _mm_set_ss(b);
+  return _mm_cvtss_f32(kLarger ? _mm_max_ss(x, y) : _mm_min_ss(x, y));
+#else
+  return (kLarger ? a > b : a < b) ? a : b;
+#endif
+}
+/// The same result as Maximum and Minimum, where loops are not vectorised.
+template <bool kLarger>
+inline float extremeOfOne(float a, float b) {
+  const auto x = std::bit_cast<std::uint32_t>(oneOrSecond<kLarger>(a, b));
+  const auto y = std::bit_cast<std::uint32_t>(oneOrSecond<kLarger>(b, a));
+  if constexpr (!kLarger) return std::bit_cast<float>(x | y);
+  const std::uint32_t nan = 0u - static_cast<std::uint32_t>((a != a) | (b != b));
+  return std::bit_cast<float>((x & y) | nan);
+}
+
+/// kAlone: not in a loop that compilers vectorise.
+template <class T, class Op, bool kScaled, bool kAlone = false>
 inline void combine(std::byte* dst, const std::byte* src, [[maybe_unused]] double scale) {
   Value<T> a = load<T>(dst);
   Value<T> b = load<T>(src);
@@ -52,7 +73,12 @@ inline void combine(std::byte* dst, const std::byte* src, [[maybe_unused]] doubl
     using Whole = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
     ops::Multiply::into(b, static_cast<Value<T>>(static_cast<Whole>(scale)));
   }
-  Op::into(a, b);
+  if constexpr (kAlone && std::is_same_v<Value<T>, float> && std::is_same_v<Op, ops::Maximum>)
+    a = extremeOfOne<true>(a, b);
+  else if constexpr (kAlone && std::is_same_v<Value<T>, float> && std::is_same_v<Op, ops::Minimum>)
+    a = extremeOfOne<false>(a, b);
+  else
+    Op::into(a, b);
   store<T>(dst, a);
 }
 
@@ -73,7 +99,7 @@ template <class T, class Op, bool kScaled>
 void elements(std::byte* dst, const std::byte* src, const ElementMove* moves, std::int64_t n,
               double scale) {
   for (std::int64_t i = 0; i < n; ++i)
-    combine<T, Op, kScaled>(dst + moves[i].dst, src + moves[i].src, scale);
+    combine<T, Op, kScaled, true>(dst + moves[i].dst, src + moves[i].src, scale);
 }
 
 CombinerTable makeTable() {

@@ -121,18 +121,15 @@ class Windows {
   void line(const std::byte* indices, std::int64_t large, std::int64_t small, std::int64_t n,
             const F& fn) const {
     const Batch step = batch_.empty() ? Batch{1, 0, 0, 0} : batch_.back();
-    if (indices_.size() == 1) {  // rows and single elements: the usual case, kept tight
-      const Index index = indices_[0];
-      indices += index.at;
-      for (std::int64_t i = 0; i < n; ++i) {
-        std::int64_t start = read<I>(indices + i * step.index);
-        if (outside_ != Outside::kSkip) start = placed(start, index.limit);
-        const bool inside =
-            static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
-        if (inside)
-          fn(large + i * step.large + start * index.stride, small + i * step.small, start);
-      }
-      return;
+    switch (indices_.size()) {
+      case 1:
+        return shortLine<I, 1>(step, indices, large, small, n, fn);
+      case 2:
+        return shortLine<I, 2>(step, indices, large, small, n, fn);
+      case 3:
+        return shortLine<I, 3>(step, indices, large, small, n, fn);
+      default:
+        break;
     }
     for (std::int64_t i = 0; i < n; ++i) {
       one<I>(indices, large, small, fn);
@@ -140,6 +137,40 @@ class Windows {
       large += step.large;
       small += step.small;
     }
+  }
+
+  /// The same for few indices, as nearly all windows have: one loop for each way to place them,
+  /// and on copies, since what it writes could be this object.
+  template <class I, std::size_t kIndices, class F>
+  void shortLine(const Batch& step, const std::byte* indices, std::int64_t large,
+                 std::int64_t small, std::int64_t n, const F& fn) const {
+    std::array<Index, kIndices> each;
+    std::copy_n(indices_.begin(), kIndices, each.begin());
+    const auto run = [=](const auto& place) {
+      const std::byte* at = indices;
+      std::int64_t row = large, to = small;
+      for (std::int64_t i = 0; i < n; ++i) {
+        std::int64_t from = row, number = 0;
+        bool is_inside = true;
+        for (const Index& index : each) {
+          const std::int64_t start = place(read<I>(at + index.at), index.limit);
+          is_inside &= static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
+          from += start * index.stride;
+          number += start * index.number;
+        }
+        if (is_inside) fn(from, to, number);
+        at += step.index;
+        row += step.large;
+        to += step.small;
+      }
+    };
+    if (outside_ == Outside::kSkip)
+      return run([](std::int64_t start, std::int64_t) { return start; });
+    if (outside_ == Outside::kClamp)
+      return run([](std::int64_t start, std::int64_t limit) {
+        return std::clamp<std::int64_t>(start, 0, limit);
+      });
+    run([this](std::int64_t start, std::int64_t limit) { return placed(start, limit); });
   }
 
   template <class I, class F>

@@ -59,9 +59,10 @@ class GatherKernel final : public Kernel {
 
   template <std::size_t kBytes>
   void elements(std::span<std::byte* const> p, std::int64_t begin, std::int64_t end) const {
-    windows_.forEach(p[1], begin, end, [&](std::int64_t from, std::int64_t to, std::int64_t) {
-      std::memcpy(p[2] + to, p[0] + from, kBytes);
-    });
+    const auto move = [in = p[0], out = p[2]](std::int64_t from, std::int64_t to, std::int64_t) {
+      std::memcpy(out + to, in + from, kBytes);
+    };
+    windows_.forEach(p[1], begin, end, move);
   }
 
   Windows windows_;
