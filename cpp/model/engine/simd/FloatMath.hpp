@@ -2,12 +2,13 @@
 #include <cstdint>
 #include <limits>
 
+#include "engine/ops/FloatFormulas.hpp"
 #include "engine/simd/Isa.hpp"
 #include "engine/simd/Registers.hpp"
 
-/// Branch-free elementary functions that compilers vectorise: every choice is a select. Included
-/// by *.simd.cpp only, so each instruction set has its own copy. Coefficients: our own weighted
-/// least-squares (Lawson) fits; the error beside each is that of the fit, relative to the result.
+/// Branch-free elementary functions that compilers vectorise: those of FloatFormulas on single
+/// floats, and others that are computed in double. Included by *.simd.cpp only, so each instruction
+/// set has its own copy. Coefficients: as in FloatFormulas.
 namespace ipujax::engine::simd {
 namespace IPUJAX_ISA_NAMESPACE {
 
@@ -56,152 +57,47 @@ IPUJAX_INLINE T polynomial(T x, T c0, Rest... rest) {
 
 // ---- float -------------------------------------------------------------------------------------
 
-/// x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, the first short enough that n times it is
-/// exact. `n` is given as a float and as the low bits of `shifted`.
-struct ExpSplit {
-  float n, r, shifted;
+/// Single elements, for FloatFormulas.
+struct Plain {
+  using F = float;
+  using U = std::uint32_t;
+  IPUJAX_FN static float madd(float a, float b, float c) {
+    return IPUJAX_ISA_NAMESPACE::madd(a, b, c);
+  }
+  IPUJAX_FN static U bits(float x) { return bitsOf(x); }
+  IPUJAX_FN static float of(U x) { return floatOf(x); }
+  IPUJAX_FN static float choose(bool is_true, float a, float b) { return is_true ? a : b; }
+  IPUJAX_FN static bool isNan(float x) { return x != x; }
+  IPUJAX_FN static U least(U a, U b) { return a < b ? a : b; }
+  IPUJAX_FN static U leastSigned(U a, U b) {
+    return static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b) ? a : b;
+  }
+  IPUJAX_FN static U shiftSigned(U x, int n) {
+    return static_cast<U>(static_cast<std::int32_t>(x) >> n);
+  }
+  IPUJAX_FN static float toFloat(U x) { return static_cast<float>(static_cast<std::int32_t>(x)); }
 };
-IPUJAX_INLINE ExpSplit splitExp(float x) {
-  const float shifted = madd(x, 1.44269504f, 12582912.0f);
-  const float n = shifted - 12582912.0f;
-  float r = madd(n, -0.693359375f, x);
-  r = madd(n, 2.12194440e-4f, r);
-  return {n, r, shifted};
-}
-/// 2^n for n in [-126, 127].
-IPUJAX_INLINE float power2(const ExpSplit& x) { return floatOf((bitsOf(x.shifted) + 127u) << 23); }
+using Formulas = FloatFormulas<Plain>;
 
-/// Clamps x to [least, 89], where least < 0, by its bits, which takes two instructions; NaNs become
-/// a bound.
-IPUJAX_INLINE float clampForExp(float x, float least) {
-  const auto bits = static_cast<std::int32_t>(bitsOf(x));
-  const auto below = static_cast<std::uint32_t>(bits < 0x42b20000 ? bits : 0x42b20000);
-  return floatOf(below < bitsOf(least) ? below : bitsOf(least));
+IPUJAX_INLINE float expFloat(float x) { return Formulas::exp(x); }
+IPUJAX_INLINE float expm1Float(float x) { return Formulas::expm1(x); }
+IPUJAX_INLINE float logFloat(float x) { return Formulas::log(x); }
+IPUJAX_INLINE float log1pFloat(float x) { return Formulas::log1p(x); }
+IPUJAX_INLINE float tanhFloat(float x) { return Formulas::tanh(x); }
+IPUJAX_INLINE float sigmoidFloat(float x) { return Formulas::sigmoid(x); }
+IPUJAX_INLINE float erfFloat(float x) { return Formulas::erf(x); }
+IPUJAX_INLINE float geluErfFloat(float x) { return Formulas::geluErf(x); }
+IPUJAX_INLINE float geluErfGradientFloat(float x, float g) {
+  return Formulas::geluErfGradient(x, g);
 }
-/// exp(r) for r of splitExp.
-IPUJAX_INLINE float expOfRest(float r) {
-  const float q = polynomial(r, 0.5000000095694704f, 0.1666651830390876f, 0.04166620416601768f,
-                             0.00836895370837175f, 0.0013950600302092924f);  // 3.2e-9
-  return madd(r * r, q, r) + 1.0f;
-}
-/// exp(r) 2^n for n in [-152, 129]. Multiplies by 2^n in two steps, since results may be denormal:
-/// the first one adds to the exponent of exp(r), which is about 1.
-IPUJAX_INLINE float expOfSplit(const ExpSplit& split) {
-  const float p = expOfRest(split.r);
-  const std::uint32_t whole = bitsOf(split.shifted) - 0x4b400000u;
-  const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) >> 1);
-  return floatOf(bitsOf(p) + (half << 23)) * floatOf((whole - half + 127u) << 23);
-}
-IPUJAX_INLINE float expFloat(float x) {
-  const float result = expOfSplit(splitExp(clampForExp(x, -105.0f)));
-  return x == x ? result : x;
-}
-/// exp(x) for x in [-87, 88], with one scale factor.
-IPUJAX_INLINE float expFloatInRange(float x) {
-  const ExpSplit split = splitExp(x);
-  return expOfRest(split.r) * power2(split);
-}
+IPUJAX_INLINE float geluFloat(float x) { return Formulas::gelu(x); }
+IPUJAX_INLINE float geluGradientFloat(float x, float g) { return Formulas::geluGradient(x, g); }
+
 /// exp(x) for x in [-700, 700], to the precision of floats in the range of doubles.
 IPUJAX_INLINE double expFloatWide(float x) {
-  const ExpSplit split = splitExp(x);
+  const auto split = Formulas::splitExp(x);
   const double power2 = doubleOf((std::uint64_t{bitsOf(split.shifted)} + 1023u) << 52);
-  return static_cast<double>(expOfRest(split.r)) * power2;
-}
-
-IPUJAX_INLINE float expm1Float(float x) {
-  const auto [n, r, shifted] = splitExp(clampForExp(x, -20.0f));
-  const float q = polynomial(r, 0.5000000046760419f, 0.166666668132666f, 0.04166635329821689f,
-                             0.008333273915835394f, 0.0013941116073774656f,
-                             0.0001991370651087959f);  // 2.4e-10
-  const float p = madd(r * r, q, r);
-  const float half = floatOf((bitsOf(shifted) + 126u) << 23);
-  const float result = 2.0f * madd(half, p, half - 0.5f);
-  return !(absOf(x) >= 1e-8f) ? x : result;  // also if x is NaN
-}
-
-/// Exponent and mantissa in [sqrt(1/2), sqrt(2)) of a normal number.
-struct LogSplit {
-  float e, m;
-};
-IPUJAX_INLINE LogSplit splitLog(float x) {
-  const std::uint32_t bits = bitsOf(x) + (0x3f800000u - 0x3f3504f3u);
-  const auto e = static_cast<std::int32_t>(bits >> 23) - 127;
-  return {static_cast<float>(e), floatOf((bits & 0x007fffffu) + 0x3f3504f3u)};
-}
-/// e ln 2 + log(1 + f), f in [-0.293, 0.4143].
-IPUJAX_INLINE float logSum(float e, float f) {
-  const float p = polynomial(f, 0.333333104384411f, -0.24999986625689521f, 0.2000222670358234f,
-                             -0.16669249462805366f, 0.14218655431433436f, -0.12384370297519809f,
-                             0.1187301626976792f, -0.11789695574601979f,
-                             0.06915146947863479f);  // 7.3e-10
-  const float z = f * f;
-  float y = madd(f * z, p, e * -2.12194440e-4f);
-  y = madd(z, -0.5f, y);
-  return madd(e, 0.693359375f, f + y);
-}
-
-IPUJAX_INLINE float logFloat(float x) {
-  const bool tiny = x < 1.17549435e-38f;
-  const float y = tiny ? x * 8388608.0f : x;
-  const auto [e, m] = splitLog(y);
-  float result = logSum(tiny ? e - 23.0f : e, m - 1.0f);
-  result = x == kInfinity ? x : result;
-  result = x == 0.0f ? -kInfinity : result;
-  return (x < 0.0f || x != x) ? kNan : result;
-}
-
-IPUJAX_INLINE float log1pFloat(float x) {
-  const float u = 1.0f + x;
-  const auto [e, m] = splitLog(u);
-  const float scale =
-      floatOf((127u << 23) - (static_cast<std::uint32_t>(static_cast<std::int32_t>(e))
-                              << 23));  // 2^-e; used for small e only
-  const float f = e > 25.0f ? m - 1.0f : madd(x, scale, scale - 1.0f);
-  float result = logSum(e, f);
-  result = x == kInfinity ? x : result;
-  result = absOf(x) < 1e-8f ? x : result;
-  result = x == -1.0f ? -kInfinity : result;
-  return (x < -1.0f || x != x) ? kNan : result;
-}
-
-IPUJAX_INLINE float tanhFloat(float x) {
-  const float a = absOf(x);
-  const float t = a > 10.0f ? 20.0f : 2.0f * a;
-  const ExpSplit split = splitExp(t);
-  const float r = split.r;
-  const float q = polynomial(r, 0.5000000046760419f, 0.166666668132666f, 0.04166635329821689f,
-                             0.008333273915835394f, 0.0013941116073774656f, 0.0001991370651087959f);
-  const float p = madd(r * r, q, r);
-  const float s = power2(split);
-  const float e = madd(s, p, s - 1.0f);
-  float result = e / (e + 2.0f);
-  result = a < 2e-4f ? a : result;
-  result = withSign(result, x);
-  return x != x ? x : result;
-}
-
-IPUJAX_INLINE float sigmoidFloat(float x) {
-  const float e = expFloat(-absOf(x));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
-}
-
-IPUJAX_INLINE float erfFloat(float x) {
-  const float a = absOf(x);
-  const float z = a * a;
-  const float small =
-      madd(a,
-           polynomial(z, 0.12837916649727027f, -0.3761263229359311f, 0.11283672616803322f,
-                      -0.02685810702398328f, 0.005197802258626353f, -0.0008106010529287992f,
-                      8.215579290250636e-05f),
-           a);  // 6.0e-10 up to 0.95
-  const float b = a > 4.0f ? 4.0f : a;
-  const float q = polynomial(b, -0.00016920532066844925f, 1.1294884074269858f, 0.6334008487040014f,
-                             0.10822038657724778f, -0.02508061824138246f, 0.004156255624405751f,
-                             -0.0004313937217827708f,
-                             2.082863280645594e-05f);  // 6.0e-11 on [0.9, 4]
-  const float large = 1.0f - expFloatInRange(-q);
-  const float result = withSign(a < 0.93f ? small : large, x);
-  return x != x ? x : result;
+  return static_cast<double>(Formulas::expOfRest(split.r)) * power2;
 }
 
 // ---- double, for float results -----------------------------------------------------------------
@@ -414,53 +310,6 @@ IPUJAX_INLINE double erfcDouble(double x) {
 IPUJAX_INLINE float erfcFloat(float x) {
   const float result = static_cast<float>(erfcDouble(static_cast<double>(x)));
   return x != x ? x : result;
-}
-/// The normal distribution beyond a = min(|x|, 14.5), where it vanishes in float: exp(-a^2 / 2),
-/// and the integral divided by that.
-struct NormalTail {
-  float a, exp, integral;
-};
-IPUJAX_INLINE NormalTail normalTail(float x) {
-  const float magnitude = absOf(x);
-  const float a = magnitude < 14.5f ? magnitude : 14.5f;
-  // The square of a's high bits is exact, and the rest of a^2 is small enough for the polynomial.
-  const float high = floatOf(bitsOf(a) & 0xfffff000u);
-  ExpSplit split = splitExp(-0.5f * (high * high));
-  split.r = madd(-0.5f * (a - high), a + high, split.r);
-  // Erfc decays like 1 / a times the exponential, so the rest, which is the polynomial's, varies
-  // little.
-  const float t = 1.0f / (a + 4.0f);
-  const float integral =
-      t * polynomial((a - 4.0f) * t, 0.7552851438522339f, -0.6078965663909912f,
-                     0.38713690638542175f, -0.18652348220348358f, 0.06040376424789429f,
-                     -0.007525002583861351f, -0.0035120747052133083f, 0.0015695892507210374f,
-                     0.0001783666230039671f, -0.0001324359909631312f);  // 8.7e-9
-  return {a, expOfSplit(split), integral};
-}
-IPUJAX_INLINE float geluErfFloat(float x) {
-  const auto [a, exp, integral] = normalTail(x);
-  return (x < 0.0f ? -0.0f : x) - a * integral * exp;
-}
-/// (1 + tanh(u)) / 2 for GELU's cubic u, as a sigmoid, so that no precision is lost for negative u.
-/// Beyond 87 it is 1 or 0: exponentials there are denormal, which CPUs compute far slower.
-IPUJAX_INLINE float geluShare(float x) {
-  const float u = 2.0f * (0.7978846f * (x + 0.044715f * (x * x * x)));
-  const float below = -absOf(u);
-  const float e = expFloatInRange(below < -87.0f ? -87.0f : below);
-  const float share = (u < 0.0f ? e : 1.0f) / (1.0f + e);
-  return u < -87.0f ? 0.0f : share;
-}
-IPUJAX_INLINE float geluFloat(float x) { return x * geluShare(x); }
-IPUJAX_INLINE float geluGradientFloat(float x, float g) {
-  const float s = geluShare(x);
-  const float slope = 1.5957691f * (1.0f + 0.134145f * (x * x));
-  return g * (s + x * (s * (1.0f - s)) * slope);
-}
-IPUJAX_INLINE float geluErfGradientFloat(float x, float g) {
-  const auto [a, exp, integral] = normalTail(x);
-  const float share = x < 0.0f ? integral * exp : 1.0f - integral * exp;
-  const float slope = madd(withSign(a, x), 0.3989422804f * exp, share);
-  return x != x ? x : g * slope;
 }
 IPUJAX_INLINE float erfInvFloat(float x) {
   const double d = static_cast<double>(x);

@@ -10,12 +10,12 @@ namespace {
 using namespace simd::IPUJAX_ISA_NAMESPACE;
 
 /// exp(x) for x <= 0; results below the smallest normal float are raised to about that.
-IPUJAX_INLINE float expBelow(float x) { return expFloatInRange(x < -87.0f ? -87.0f : x); }
+IPUJAX_INLINE float expBelow(float x) { return Formulas::expInRange(x < -87.0f ? -87.0f : x); }
 
 /// log(x) for x in [1, 3].
 IPUJAX_INLINE float logFew(float x) {
-  const auto [e, m] = splitLog(x);
-  return logSum(e, m - 1.0f);
+  const auto split = Formulas::splitLog(x);
+  return Formulas::logSum(split.e, split.m - 1.0f);
 }
 
 void step(const float* __restrict now, const float* __restrict skip, const float* __restrict emit,
