@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "engine/expr/ExprPlan.hpp"
 
-/// Which steps of a plan run as chains (engine/simd/Chain.hpp), and with which links. Internal to
-/// engine/expr.
+/// Which steps of a plan run as machine code made for them (engine/code). Internal to engine/expr.
 namespace ipujax::engine::expr {
 
 /// A step before places are known; operands and result are value numbers.
@@ -22,27 +22,25 @@ struct VirtualStep {
 
 /// What chains need to know of a value.
 struct ValueTraits {
-  bool scalar = false;                    ///< one element, in memory
-  bool direct = false;                    ///< its memory is an output
-  bool is_mask = false;                   ///< a kBool
+  bool scalar = false;  ///< one element, in memory
+  bool direct = false;  ///< its memory is an output
+  ElementType type = ElementType::kFloat;
   std::optional<std::uint64_t> constant;  ///< bits
 };
 
-/// Steps [begin, end) as one chain. Operands of links are numbers in `memory`.
+/// Steps [begin, end) as one piece of code, which names its memory by numbers.
 struct VirtualChain {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<simd::ChainLink> links;
-  std::optional<simd::Series> series;  ///< does what the links do
+  std::shared_ptr<const code::Code> code;
   struct Memory {
     std::int32_t value = -1;   ///< where this value lies, or
     std::int32_t output = -1;  ///< this output, or
     Place place;               ///< this place
-    std::int8_t kept = -1;     ///< this place for a kept strip
     std::uint8_t bytes = 4;    ///< of an element
     bool written = false;
     bool liesWhere(const Memory& m) const {
-      return value == m.value && output == m.output && place == m.place && kept == m.kept;
+      return value == m.value && output == m.output && place == m.place;
     }
   };
   std::vector<Memory> memory;

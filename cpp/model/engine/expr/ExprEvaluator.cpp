@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine/Half.hpp"
 #include "engine/Workspace.hpp"
+#include "engine/code/StripCode.hpp"
 #include "engine/expr/ExprPlan.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -45,52 +47,41 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
 
 namespace {
 
-constexpr std::size_t kAllKeptBytes = simd::kKeptElements * sizeof(float);
+constexpr std::size_t kMostMemory = 256;  ///< of a chain of 64 steps
+using Pointers = std::array<std::byte*, kMostMemory>;
 
-/// Finds the addresses of a chain's memory, by number.
-void findMemory(const Chain& chain, const std::byte* const* bases, std::byte* kept,
-                simd::ChainMemory& memory) {
-  memory.num_kept = chain.num_kept;
-  const std::int64_t kept_bytes = simd::stretchOf(chain.num_kept) * std::int64_t{sizeof(float)};
+void findMemory(const Chain& chain, const std::byte* const* bases, Pointers& at) {
   for (std::size_t i = 0; i < chain.memory.size(); ++i) {
-    const Chain::Memory& m = chain.memory[i];
-    memory.at[i] = m.kept >= 0 ? kept + m.kept * kept_bytes
-                               : const_cast<std::byte*>(bases[m.place.base] + m.place.offset);
+    const Place place = chain.memory[i].place;
+    at[i] = const_cast<std::byte*>(bases[place.base] + place.offset);
   }
 }
 
 }  // namespace
 
-void Chain::run(simd::ChainMemory& at, std::int64_t n) const {
-  if (series)
-    simd::runSeries(*series, at, steps, n);
-  else
-    simd::runChain(links.data(), at, steps, n);
-}
-
 void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) {
-  simd::ChainMemory memory;
-  alignas(kLine) std::byte kept[kAllKeptBytes];
+  Pointers at;
   const std::size_t num_memory = chain.memory.size();
-  findMemory(chain, bases, kept, memory);
-  const std::int64_t lanes = simd::chainLanes();
+  findMemory(chain, bases, at);
+  const std::int64_t lanes = code::stripLanes();
   const std::int64_t rest = n % lanes;
-  chain.run(memory, n - rest);
+  if (n > rest) chain.code->run(at.data(), n - rest);
   if (rest == 0) return;
   // The last vector: operands outside the scratch memory are moved to where there is room for all
   // lanes.
-  alignas(kLine) std::byte room[simd::kMostChainMemory * kLine];
-  std::byte* outside[simd::kMostChainMemory];
+  for (std::size_t i = 0; i < num_memory; ++i) at[i] += chain.steps[i] * (n - rest);
+  alignas(kLine) std::byte room[kMostMemory * kLine];
+  std::byte* outside[kMostMemory];
   const auto restBytes = [&](std::size_t i) {
     return static_cast<std::size_t>(rest) * chain.steps[i];
   };
   for (std::size_t i = 0; i < num_memory; ++i) {
     if (!chain.memory[i].external) continue;
-    outside[i] = memory.at[i];
-    memory.at[i] = room + i * kLine;
-    std::memcpy(memory.at[i], outside[i], restBytes(i));
+    outside[i] = at[i];
+    at[i] = room + i * kLine;
+    std::memcpy(at[i], outside[i], restBytes(i));
   }
-  chain.run(memory, lanes);
+  chain.code->run(at.data(), lanes);
   for (std::size_t i = 0; i < num_memory; ++i) {
     if (chain.memory[i].external && chain.memory[i].written)
       std::memcpy(outside[i], room + i * kLine, restBytes(i));
@@ -139,29 +130,26 @@ struct ExprEvaluator::Impl : ExprPlan {
   /// The plan's chain, if it is the only step and n elements are whole vectors; else null.
   const Chain* onlyChain(std::int64_t n) const {
     const bool is_one = steps.size() == 1 && steps[0].kind == Kind::kChain;
-    if (!is_one || n % simd::chainLanes() != 0) return nullptr;
+    if (!is_one || n % code::stripLanes() != 0) return nullptr;
     return &chains[static_cast<std::size_t>(steps[0].immediate)];
   }
 
   /// Runs rows of n elements; advances the bases of inputs and outputs by `row_bytes` per row.
   void runChainAlongRows(const Chain& chain, const std::byte** bases, std::int64_t n,
                          std::int64_t rows, std::span<const std::int64_t> row_bytes) const {
-    simd::ChainMemory memory;
-    std::int64_t to_next[simd::kMostChainMemory];  // bytes from the end of a row to the next one
-    alignas(kLine) std::byte kept[kAllKeptBytes];
-    const std::size_t num_memory = chain.memory.size();
-    findMemory(chain, bases, kept, memory);
-    for (std::size_t i = 0; i < num_memory; ++i) {
-      const Chain::Memory& m = chain.memory[i];
-      const bool by_rows = m.kept < 0 && m.place.base < scratchBase();
-      to_next[i] = (by_rows ? row_bytes[m.place.base] : 0) - chain.steps[i] * n;
+    Pointers at;
+    std::array<std::int64_t, kMostMemory> to_next;
+    findMemory(chain, bases, at);
+    for (std::size_t i = 0; i < chain.memory.size(); ++i) {
+      const std::uint32_t base = chain.memory[i].place.base;
+      to_next[i] = base < scratchBase() ? row_bytes[base] : 0;
     }
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const auto& s : uniform_steps) execute(s, bases, 1);
       for (std::size_t i = 0; !uniform_steps.empty() && i < scratchBase(); ++i)
         bases[i] += row_bytes[i];
-      chain.run(memory, n);
-      for (std::size_t i = 0; i < num_memory; ++i) memory.at[i] += to_next[i];
+      chain.code->run(at.data(), n);
+      for (std::size_t i = 0; i < chain.memory.size(); ++i) at[i] += to_next[i];
     }
   }
 

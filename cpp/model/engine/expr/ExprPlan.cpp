@@ -310,7 +310,7 @@ class Planner {
       const auto number = static_cast<std::int32_t>(v);
       traits[v].scalar = isScalar(number);
       traits[v].direct = direct[v];
-      traits[v].is_mask = isProgramValue(v) && typeOf(number) == ElementType::kBool;
+      if (isProgramValue(v)) traits[v].type = typeOf(number);
       if (is_constant_[v] && isProgramValue(v)) traits[v].constant = constants_[v];
     }
     std::vector<bool> stays;
@@ -450,15 +450,12 @@ class Planner {
 
   Chain resolved(const VirtualChain& virtual_chain) const {
     Chain chain;
-    chain.links = virtual_chain.links;
-    chain.series = virtual_chain.series;
+    chain.code = virtual_chain.code;
     for (const auto& m : virtual_chain.memory) {
       Chain::Memory memory;
       memory.place = m.value >= 0    ? place_[index(m.value)]
                      : m.output >= 0 ? outputPlace(m.output)
                                      : m.place;
-      memory.kept = m.kept;
-      chain.num_kept = std::max(chain.num_kept, static_cast<std::size_t>(m.kept + 1));
       chain.steps.push_back(m.value >= 0 && isScalar(m.value) ? 0 : m.bytes);
       memory.external = !padded_ && chain.steps.back() != 0 && memory.place.base < base_;
       memory.written = m.written;

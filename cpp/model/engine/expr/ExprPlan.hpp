@@ -1,14 +1,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/code/CodeMemory.hpp"
 #include "engine/expr/ExprProgram.hpp"
-#include "engine/simd/Chain.hpp"
 #include "engine/simd/MapOps.hpp"
-#include "engine/simd/Series.hpp"
 
 /// A program as steps on memory, which an ExprEvaluator runs. Internal to engine/expr.
 namespace ipujax::engine::expr {
@@ -47,18 +47,12 @@ struct Step {
 struct Chain {
   struct Memory {
     Place place;
-    std::int8_t kept = -1;  ///< or this place for a kept strip
     bool external = false;  ///< an input or output: nothing may be touched past the last element
     bool written = false;
   };
-  std::vector<simd::ChainLink> links;
-  std::optional<simd::Series> series;  ///< does what the links do
+  std::shared_ptr<const code::Code> code;
   std::vector<Memory> memory;
-  std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar or kept
-  std::size_t num_kept = 0;         ///< places for kept strips
-
-  /// Runs n elements, which are whole vectors, and advances `at`.
-  void run(simd::ChainMemory& at, std::int64_t n) const;
+  std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.

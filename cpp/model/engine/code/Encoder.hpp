@@ -1,0 +1,110 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// Machine code for x86-64 with AVX2 or AVX-512 (docs/decisions/0008). Names and fields are those
+/// of Intel's Software Developer's Manual, volume 2.
+namespace ipujax::engine::code {
+
+enum class Gpr : std::uint8_t {
+  kRax,
+  kRcx,
+  kRdx,
+  kRbx,
+  kRsp,
+  kRbp,
+  kRsi,
+  kRdi,
+  kR8,
+  kR9,
+  kR10,
+  kR11,
+  kR12,
+  kR13,
+  kR14,
+  kR15
+};
+
+/// base + rcx * scale + offset; a scale of 0 leaves rcx out.
+struct Address {
+  Gpr base = Gpr::kRax;
+  int scale = 0;
+  std::int32_t offset = 0;
+};
+
+/// A vector register, or memory.
+struct Operand {
+  Operand(unsigned number) : reg(number) {}                          // NOLINT: a register
+  Operand(const Address& address) : is_memory(true), at(address) {}  // NOLINT: or memory
+  bool is_memory = false;
+  unsigned reg = 0;
+  Address at;
+};
+
+/// An instruction on vectors: mandatory prefix (0: none, 1: 66, 2: F3, 3: F2), opcode map (1: 0F,
+/// 2: 0F38, 3: 0F3A) and opcode.
+struct Opcode {
+  std::uint8_t prefix, map, number;
+};
+
+enum class Condition : std::uint8_t { kNotEqual = 0x5, kGreaterEqual = 0xd, kGreater = 0xf };
+
+class Encoder {
+ public:
+  /// `wide`: vectors are of 512 bits and have the EVEX prefix, else of 256 bits with VEX.
+  explicit Encoder(bool wide) : wide_(wide) {}
+
+  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+  static constexpr int kNoImmediate = -1;
+  /// reg <- op(second, rm); for stores rm is the result. An instruction without a second operand
+  /// takes 0.
+  void vector(Opcode op, unsigned reg, unsigned second, const Operand& rm,
+              int immediate = kNoImmediate);
+  /// The same for lanes that mask register 1 chooses; others keep what `reg` has, or for a blend
+  /// get `second`. Of a wide encoder.
+  void masked(Opcode op, unsigned reg, unsigned second, const Operand& rm);
+  /// The same in 128 bits, for registers below 16.
+  void shortVector(Opcode op, unsigned reg, unsigned second, const Operand& rm,
+                   int immediate = kNoImmediate);
+  /// xmm <- eax, zero-extended.
+  void moveFromEax(unsigned xmm);
+  void zeroUpper();
+
+  void push(Gpr r);
+  void pop(Gpr r);
+  void move(Gpr to, Gpr from);
+  void load(Gpr to, const Address& from);
+  void addressOf(Gpr to, const Address& from);
+  void setEax(std::uint32_t number);
+  /// eax <- -1 if the byte there is not 0, else 0.
+  void setEaxByByte(const Address& at);
+  /// eax <- the two bytes there, shifted left by 16.
+  void setEaxByHighBytes(const Address& at);
+  void zero(Gpr r);
+  void add(Gpr r, std::int32_t number);
+  void bitwiseAnd(Gpr r, std::int8_t number);
+  void compare(Gpr a, Gpr b);
+  void ret();
+
+  /// Jumps name places; `here` binds those that were made before.
+  std::size_t jump();
+  std::size_t jumpIf(Condition condition);
+  void bind(std::size_t jump);
+  void jumpBack(std::size_t place);
+  std::size_t place() const { return bytes_.size(); }
+
+ private:
+  void byte(unsigned value) { bytes_.push_back(static_cast<std::uint8_t>(value)); }
+  void word(std::uint32_t value);
+  void rex(bool is_64, unsigned reg, unsigned index, unsigned base);
+  void modRm(unsigned reg, const Operand& rm);
+  void vex(Opcode op, unsigned reg, unsigned second, const Operand& rm, bool is_256);
+  void evex(Opcode op, unsigned reg, unsigned second, const Operand& rm, unsigned mask = 0);
+
+  bool wide_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace ipujax::engine::code

@@ -1,0 +1,428 @@
+#include "engine/expr/StripOps.hpp"
+
+#include "engine/ops/FloatFormulas.hpp"
+#include "engine/simd/MapOps.hpp"
+
+namespace ipujax::engine::expr {
+namespace {
+
+using code::Rounding;
+using code::StripBuilder;
+using code::StripOp;
+using Value = StripBuilder::Value;
+using Result = std::optional<Value>;
+
+constexpr std::uint32_t kSign = 0x80000000u, kExponent = 0x7f800000u, kAll = 0xffffffffu;
+
+/// Values that record what is done to them, for FloatFormulas. The builder is the thread's.
+thread_local StripBuilder* recording = nullptr;
+
+struct Truth {
+  Value value;
+};
+struct Word {
+  Word(std::uint32_t number) : value(recording->bits(number)) {}  // NOLINT: as built-in types
+  explicit Word(Value v) : value(v) {}
+  Value value;
+};
+struct Number {
+  Number(float x) : value(recording->number(x)) {}  // NOLINT: as built-in types
+  explicit Number(Value v) : value(v) {}
+  Number operator-() const {
+    return Number(recording->add(StripOp::kXor, value, recording->bits(kSign)));
+  }
+  Value value;
+};
+#define RECORDED(Result, Type, symbol, op)                        \
+  Result operator symbol(const Type& a, const Type& b) {          \
+    return Result{recording->add(StripOp::op, a.value, b.value)}; \
+  }
+RECORDED(Number, Number, +, kAdd)
+RECORDED(Number, Number, -, kSubtract)
+RECORDED(Number, Number, *, kMultiply)
+RECORDED(Number, Number, /, kDivide)
+RECORDED(Truth, Number, <, kLess)
+RECORDED(Truth, Number, <=, kLessEqual)
+RECORDED(Truth, Number, ==, kEqual)
+RECORDED(Word, Word, +, kAddInt)
+RECORDED(Word, Word, -, kSubtractInt)
+RECORDED(Word, Word, &, kAnd)
+RECORDED(Word, Word, |, kOr)
+RECORDED(Word, Word, <<, kShiftLeft)
+RECORDED(Word, Word, >>, kShiftRight)
+#undef RECORDED
+
+struct Recorded {
+  using F = Number;
+  using U = Word;
+  static F madd(const F& a, const F& b, const F& c) {
+    return F(recording->add(StripOp::kMultiplyAdd, a.value, b.value, c.value));
+  }
+  static U bits(const F& x) { return U(x.value); }
+  static F of(const U& x) { return F(x.value); }
+  static F choose(const Truth& truth, const F& a, const F& b) {
+    return F(recording->add(StripOp::kSelect, truth.value, a.value, b.value));
+  }
+  static Truth isNan(const F& x) { return {recording->add(StripOp::kUnordered, x.value, x.value)}; }
+  static U least(const U& a, const U& b) {
+    return U(recording->add(StripOp::kSmallerUInt, a.value, b.value));
+  }
+  static U leastSigned(const U& a, const U& b) {
+    return U(recording->add(StripOp::kSmallerInt, a.value, b.value));
+  }
+  static U shiftSigned(const U& x, std::uint32_t n) {
+    return U(recording->add(StripOp::kShiftRightSign, x.value, recording->bits(n)));
+  }
+  static F toFloat(const U& x) { return F(recording->add(StripOp::kIntToFloat, x.value)); }
+};
+using Functions = FloatFormulas<Recorded>;
+
+/// The operations of one type; lives for one operation.
+class Formulas {
+ public:
+  Formulas(StripBuilder& builder, const StripOperands& operands) : b_(builder), in_(operands) {
+    recording = &builder;
+  }
+
+  Result ofFloats(Op op);
+  Result function(Op op) const;
+  Result ofFloatPairs(Op op);
+  Result ofIntegers(Op op, bool is_signed);
+  Result ofIntegerPairs(Op op, bool is_signed);
+  Result ofMasks(Op op);
+  Result cast(ElementType from, ElementType to);
+  Result clamp(ElementType type);
+  Value select() { return b_.add(StripOp::kSelect, in_[2].value, a(), c()); }
+
+ private:
+  Value a() const { return in_[0].value; }
+  Value c() const { return in_[1].value; }
+  Value two(StripOp op, Value x, Value y) { return b_.add(op, x, y); }
+  Value both(StripOp op) { return two(op, a(), c()); }
+  Value bitsOf(std::uint32_t bits) { return b_.bits(bits); }
+  Value number(float x) { return b_.number(x); }
+  Value opposite(Value mask) { return two(StripOp::kXor, mask, bitsOf(kAll)); }
+  Value root(Value x) { return b_.add(StripOp::kSquareRoot, x); }
+  Value whole(Value x, Rounding how) {
+    return b_.add(StripOp::kRoundWhole, x, -1, -1, static_cast<std::uint32_t>(how));
+  }
+  Value select(Value mask, Value if_true, Value if_false) {
+    return b_.add(StripOp::kSelect, mask, if_true, if_false);
+  }
+  Value extreme(bool is_maximum, Value x, const StripOperand& other);
+  Value exponentIs(Value bits, std::uint32_t mask) {
+    return two(StripOp::kEqualInt, two(StripOp::kAnd, bits, bitsOf(mask)), bitsOf(kExponent));
+  }
+  Value roundToBFloat16();
+  Value rounded();
+  Value toInteger();
+  Value toFloat(bool is_signed);
+
+  StripBuilder& b_;
+  const StripOperands& in_;
+};
+
+/// NaNs propagate, and +0 is larger than -0. One instruction does if a constant is neither.
+Value Formulas::extreme(bool is_maximum, Value x, const StripOperand& other) {
+  const StripOp op = is_maximum ? StripOp::kLargerOrSecond : StripOp::kSmallerOrSecond;
+  const Value y = other.value;
+  if (other.constant) {
+    const float bound = __builtin_bit_cast(float, *other.constant);
+    if (bound == bound && bound != 0.0f) return two(op, y, x);
+    if (is_maximum && *other.constant == 0)  // adding +0 makes +0 of -0
+      return two(StripOp::kAdd, two(op, y, x), number(0.0f));
+  }
+  const Value ordered = two(op, x, y);
+  const Value zeros = two(is_maximum ? StripOp::kAnd : StripOp::kOr, ordered, x);
+  const Value found = select(two(StripOp::kEqual, x, y), zeros, ordered);
+  return select(two(StripOp::kUnordered, x, x), x, found);
+}
+
+Value Formulas::roundToBFloat16() {
+  const Value last = two(StripOp::kAnd, two(StripOp::kShiftRight, a(), bitsOf(16)), bitsOf(1));
+  const Value up = two(StripOp::kAddInt, two(StripOp::kAddInt, a(), bitsOf(0x7fff)), last);
+  const Value nan =
+      two(StripOp::kOr, two(StripOp::kAnd, a(), bitsOf(0xffff0000u)), bitsOf(0x00400000u));
+  return select(two(StripOp::kUnordered, a(), a()), nan,
+                two(StripOp::kAnd, up, bitsOf(0xffff0000u)));
+}
+
+/// Half away from zero.
+Value Formulas::rounded() {
+  const Value sign = two(StripOp::kAnd, a(), bitsOf(kSign));
+  const Value half = two(StripOp::kOr, number(0.49999997f), sign);
+  return whole(two(StripOp::kAdd, a(), half), Rounding::kToZero);
+}
+
+Result Formulas::ofFloats(Op op) {
+  switch (op) {
+    case Op::kAbs:
+      return two(StripOp::kAnd, a(), bitsOf(~kSign));
+    case Op::kNegate:
+      return two(StripOp::kXor, a(), bitsOf(kSign));
+    case Op::kSquare:
+      return two(StripOp::kMultiply, a(), a());
+    case Op::kInverse:
+      return two(StripOp::kDivide, number(1.0f), a());
+    case Op::kSqrt:
+      return root(a());
+    case Op::kRsqrt:
+      return two(StripOp::kDivide, number(1.0f), root(a()));
+    case Op::kRelu:
+      return two(StripOp::kLargerOrSecond, bitsOf(0), a());
+    case Op::kIsNan:
+      return two(StripOp::kUnordered, a(), a());
+    case Op::kIsInf:
+      return exponentIs(a(), ~kSign);
+    case Op::kIsFinite:
+      return opposite(exponentIs(a(), kExponent));
+    case Op::kSignum:
+      return select(two(StripOp::kLess, bitsOf(0), a()), number(1.0f),
+                    select(two(StripOp::kLess, a(), bitsOf(0)), number(-1.0f), a()));
+    case Op::kFloor:
+      return whole(a(), Rounding::kDown);
+    case Op::kCeil:
+      return whole(a(), Rounding::kUp);
+    case Op::kTrunc:
+      return whole(a(), Rounding::kToZero);
+    case Op::kNearbyInt:
+      return whole(a(), Rounding::kNearestEven);
+    case Op::kRound:
+      return rounded();
+    case Op::kRoundToBFloat16:
+    case Op::kToBFloat16:
+      return roundToBFloat16();
+    default:
+      return function(op);
+  }
+}
+
+Result Formulas::function(Op op) const {
+  const Number x(a());
+  switch (op) {
+    case Op::kExp:
+      return Functions::exp(x).value;
+    case Op::kExpm1:
+      return Functions::expm1(x).value;
+    case Op::kLog:
+      return Functions::log(x).value;
+    case Op::kLog1p:
+      return Functions::log1p(x).value;
+    case Op::kTanh:
+      return Functions::tanh(x).value;
+    case Op::kSigmoid:
+      return Functions::sigmoid(x).value;
+    case Op::kErf:
+      return Functions::erf(x).value;
+    case Op::kGelu:
+      return Functions::gelu(x).value;
+    case Op::kGeluErf:
+      return Functions::geluErf(x).value;
+    default:
+      return {};
+  }
+}
+
+Result Formulas::ofFloatPairs(Op op) {
+  switch (op) {
+    case Op::kAdd:
+      return both(StripOp::kAdd);
+    case Op::kSubtract:
+      return both(StripOp::kSubtract);
+    case Op::kMultiply:
+      return both(StripOp::kMultiply);
+    case Op::kDivide:
+      return both(StripOp::kDivide);
+    case Op::kMaximum:
+    case Op::kMinimum:
+      return in_[0].constant ? extreme(op == Op::kMaximum, c(), in_[0])
+                             : extreme(op == Op::kMaximum, a(), in_[1]);
+    case Op::kEqual:
+      return both(StripOp::kEqual);
+    case Op::kNotEqual:
+      return opposite(both(StripOp::kEqual));
+    case Op::kLessThan:
+      return both(StripOp::kLess);
+    case Op::kLessThanEqual:
+      return both(StripOp::kLessEqual);
+    case Op::kGreaterThan:
+      return two(StripOp::kLess, c(), a());
+    case Op::kGreaterThanEqual:
+      return two(StripOp::kLessEqual, c(), a());
+    case Op::kGeluGradient:
+      return Functions::geluGradient(Number(a()), Number(c())).value;
+    case Op::kGeluErfGradient:
+      return Functions::geluErfGradient(Number(a()), Number(c())).value;
+    case Op::kVarianceToInvStdDev:
+      return two(StripOp::kDivide, number(1.0f), root(both(StripOp::kAdd)));
+    case Op::kInvStdDevToVariance:
+      return two(StripOp::kSubtract,
+                 two(StripOp::kDivide, number(1.0f), two(StripOp::kMultiply, a(), a())), c());
+    default:
+      return {};
+  }
+}
+
+Result Formulas::ofIntegers(Op op, bool is_signed) {
+  const Value zero = bitsOf(0);
+  switch (op) {
+    case Op::kAbs:
+      if (!is_signed) return a();
+      return two(StripOp::kLargerInt, a(), two(StripOp::kSubtractInt, zero, a()));
+    case Op::kNegate:
+      return two(StripOp::kSubtractInt, zero, a());
+    case Op::kSquare:
+      return two(StripOp::kMultiplyInt, a(), a());
+    case Op::kBitwiseNot:
+      return opposite(a());
+    case Op::kRelu:
+      if (!is_signed) return a();
+      return two(StripOp::kLargerInt, a(), zero);
+    case Op::kSignum:
+      if (!is_signed) return two(StripOp::kSmallerUInt, a(), bitsOf(1));
+      return two(StripOp::kSubtractInt, two(StripOp::kLessInt, a(), zero),
+                 two(StripOp::kLessInt, zero, a()));
+    default:
+      return {};
+  }
+}
+
+Result Formulas::ofIntegerPairs(Op op, bool is_signed) {
+  const StripOp less = is_signed ? StripOp::kLessInt : StripOp::kLessUInt;
+  switch (op) {
+    case Op::kAdd:
+      return both(StripOp::kAddInt);
+    case Op::kSubtract:
+      return both(StripOp::kSubtractInt);
+    case Op::kMultiply:
+      return both(StripOp::kMultiplyInt);
+    case Op::kBitwiseAnd:
+      return both(StripOp::kAnd);
+    case Op::kBitwiseOr:
+      return both(StripOp::kOr);
+    case Op::kBitwiseXor:
+      return both(StripOp::kXor);
+    case Op::kBitwiseXnor:
+      return opposite(both(StripOp::kXor));
+    case Op::kShiftLeft:
+      return both(StripOp::kShiftLeft);
+    case Op::kShiftRight:
+      return both(StripOp::kShiftRight);
+    case Op::kShiftRightSignExtend:
+      return both(StripOp::kShiftRightSign);
+    case Op::kRotateLeft:
+      return both(StripOp::kRotateLeft);
+    case Op::kMaximum:
+      return both(is_signed ? StripOp::kLargerInt : StripOp::kLargerUInt);
+    case Op::kMinimum:
+      return both(is_signed ? StripOp::kSmallerInt : StripOp::kSmallerUInt);
+    case Op::kEqual:
+      return both(StripOp::kEqualInt);
+    case Op::kNotEqual:
+      return opposite(both(StripOp::kEqualInt));
+    case Op::kLessThan:
+      return both(less);
+    case Op::kLessThanEqual:
+      return opposite(two(less, c(), a()));
+    case Op::kGreaterThan:
+      return two(less, c(), a());
+    case Op::kGreaterThanEqual:
+      return opposite(both(less));
+    default:
+      return {};
+  }
+}
+
+Result Formulas::ofMasks(Op op) {
+  switch (op) {
+    case Op::kLogicalNot:
+      return opposite(a());
+    case Op::kLogicalAnd:
+      return both(StripOp::kAnd);
+    case Op::kLogicalOr:
+      return both(StripOp::kOr);
+    case Op::kBitwiseXor:
+    case Op::kNotEqual:
+      return both(StripOp::kXor);
+    case Op::kBitwiseXnor:
+    case Op::kEqual:
+      return opposite(both(StripOp::kXor));
+    default:
+      return {};
+  }
+}
+
+/// The instruction gives the lowest integer for all that is out of range.
+Value Formulas::toInteger() {
+  const Value cut = b_.add(StripOp::kTruncateToInt, a());
+  const Value is_large = two(StripOp::kLessEqual, number(0x1p31f), a());
+  const Value is_number = opposite(two(StripOp::kUnordered, a(), a()));
+  return two(StripOp::kAnd, two(StripOp::kXor, cut, is_large), is_number);
+}
+
+/// An unsigned integer by halves of 16 bits: their sum is rounded once.
+Value Formulas::toFloat(bool is_signed) {
+  if (is_signed) return b_.add(StripOp::kIntToFloat, a());
+  const Value high = b_.add(StripOp::kIntToFloat, two(StripOp::kShiftRight, a(), bitsOf(16)));
+  const Value low = b_.add(StripOp::kIntToFloat, two(StripOp::kAnd, a(), bitsOf(0xffff)));
+  return b_.add(StripOp::kMultiplyAdd, high, number(0x1p16f), low);
+}
+
+Result Formulas::cast(ElementType from, ElementType to) {
+  const bool is_integer = to == ElementType::kInt32 || to == ElementType::kUInt32;
+  switch (from) {
+    case ElementType::kFloat:
+      if (to == ElementType::kInt32) return toInteger();
+      if (to == ElementType::kBool) return opposite(two(StripOp::kEqual, a(), bitsOf(0)));
+      return {};
+    case ElementType::kInt32:
+    case ElementType::kUInt32:
+      if (to == ElementType::kFloat) return toFloat(from == ElementType::kInt32);
+      if (to == ElementType::kBool) return opposite(two(StripOp::kEqualInt, a(), bitsOf(0)));
+      if (is_integer) return a();
+      return {};
+    case ElementType::kBool:
+      if (to == ElementType::kFloat) return two(StripOp::kAnd, a(), number(1.0f));
+      if (is_integer) return two(StripOp::kAnd, a(), bitsOf(1));
+      return {};
+    default:
+      return {};
+  }
+}
+
+/// Operands: the value, the lowest and the highest.
+Result Formulas::clamp(ElementType type) {
+  if (type == ElementType::kFloat) return extreme(false, extreme(true, a(), in_[1]), in_[2]);
+  const bool is_signed = type == ElementType::kInt32;
+  const Value above = both(is_signed ? StripOp::kLargerInt : StripOp::kLargerUInt);
+  return two(is_signed ? StripOp::kSmallerInt : StripOp::kSmallerUInt, above, in_[2].value);
+}
+
+}  // namespace
+
+Result addOperation(StripBuilder& builder, Op op, ElementType operand, ElementType result,
+                    const StripOperands& operands) {
+  if (op == Op::kFromBFloat16) return operands[0].value;  // held as the float that it is
+  const ElementType type = simd::blockType(operand);
+  const bool is_integer = type == ElementType::kInt32 || type == ElementType::kUInt32;
+  if (!is_integer && type != ElementType::kFloat && type != ElementType::kBool) return {};
+  Formulas formulas(builder, operands);
+  if (op == Op::kCast) return formulas.cast(type, simd::blockType(result));
+  if (op == Op::kSelect) return formulas.select();
+  if (type == ElementType::kBool) return formulas.ofMasks(op);
+  if (op == Op::kClamp) return formulas.clamp(type);
+  const bool is_pair = numOperands(op) == 2;
+  if (is_integer) {
+    const bool is_signed = type == ElementType::kInt32;
+    return is_pair ? formulas.ofIntegerPairs(op, is_signed) : formulas.ofIntegers(op, is_signed);
+  }
+  return is_pair ? formulas.ofFloatPairs(op) : formulas.ofFloats(op);
+}
+
+bool hasStrip(Op op, ElementType operand, ElementType result) {
+  StripBuilder builder;
+  const StripOperands any{StripOperand{0, {}}, StripOperand{0, {}}, StripOperand{0, {}}};
+  return addOperation(builder, op, operand, result, any).has_value();
+}
+
+}  // namespace ipujax::engine::expr
