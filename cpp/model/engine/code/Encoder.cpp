@@ -43,7 +43,7 @@ void Encoder::evex(Opcode op, unsigned reg, unsigned second, const Operand& rm, 
   const unsigned x = rm.is_memory ? 1u : inverted(rm.reg, 4);
   byte(0x62);
   byte(inverted(reg, 3) << 7 | x << 6 | inverted(base, 3) << 5 | inverted(reg, 4) << 4 | op.map);
-  byte((~second & 15u) << 3 | 4u | op.prefix);
+  byte((op.is_64 ? 0x80u : 0u) | (~second & 15u) << 3 | 4u | op.prefix);
   byte(2u << 5 | inverted(second, 4) << 3 | mask);
   byte(op.number);
   modRm(reg, rm);

@@ -43,9 +43,10 @@ struct Operand {
 };
 
 /// An instruction on vectors: mandatory prefix (0: none, 1: 66, 2: F3, 3: F2), opcode map (1: 0F,
-/// 2: 0F38, 3: 0F3A) and opcode.
+/// 2: 0F38, 3: 0F3A) and opcode; whether its lanes have 64 bits.
 struct Opcode {
   std::uint8_t prefix, map, number;
+  bool is_64 = false;
 };
 
 enum class Condition : std::uint8_t { kNotEqual = 0x5, kGreaterEqual = 0xd, kGreater = 0xf };

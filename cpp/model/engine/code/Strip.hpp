@@ -40,7 +40,9 @@ enum class StripOp : std::uint8_t {
   kAddInt,
   kSubtractInt,
   kMultiplyInt,
-  kShiftLeft,  ///< by 32 or more: 0
+  kHighProductInt,   ///< the upper half of 64 bits of a * b; b has one value in all lanes
+  kHighProductUInt,  ///< the same, unsigned
+  kShiftLeft,        ///< by 32 or more: 0
   kShiftRight,
   kShiftRightSign,  ///< by 32 or more: the sign
   kRotateLeft,      ///< by 0 to 31

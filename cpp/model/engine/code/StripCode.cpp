@@ -27,6 +27,8 @@ constexpr Opcode kAnd{1, 1, 0xdb}, kOr{1, 1, 0xeb}, kXor{1, 1, 0xef};
 constexpr Opcode kAddInt{1, 1, 0xfe}, kSubtractInt{1, 1, 0xfa}, kMultiplyInt{1, 2, 0x40};
 constexpr Opcode kShiftLeft{1, 2, 0x47}, kShiftRight{1, 2, 0x45}, kShiftRightSign{1, 2, 0x46};
 constexpr Opcode kShiftByNumber{1, 1, 0x72}, kRotateLeft{1, 2, 0x15};
+constexpr Opcode kWideProductInt{1, 2, 0x28, true}, kWideProductUInt{1, 1, 0xf4, true};
+constexpr Opcode kShiftWideByNumber{1, 1, 0x73, true};
 constexpr Opcode kLargerInt{1, 2, 0x3d}, kSmallerInt{1, 2, 0x39};
 constexpr Opcode kLargerUInt{1, 2, 0x3f}, kSmallerUInt{1, 2, 0x3b};
 constexpr Opcode kEqualInt{1, 1, 0x76}, kGreaterInt{1, 1, 0x66};
@@ -257,6 +259,10 @@ class Generator {
       case StripOp::kRoundToHalf:
         out_.vector(op::kToHalf, a[0], 0, kT3, 0);
         return out_.vector(op::kFromHalf, to, 0, kT3);
+      case StripOp::kHighProductInt:
+        return highProduct(op::kWideProductInt, to, a);
+      case StripOp::kHighProductUInt:
+        return highProduct(op::kWideProductUInt, to, a);
       case StripOp::kLessUInt:
         return lessUInt(to, a);
       case StripOp::kRotateLeft:
@@ -311,6 +317,17 @@ class Generator {
     if (chosen != a[0]) out_.vector(op::kCopy, chosen, 0, a[0]);
     out_.vector(op::kTernary, chosen, a[1], a[2], kSelectBits);
     if (chosen != to) out_.vector(op::kCopy, to, 0, chosen);
+  }
+
+  /// Products of the even lanes, then of the odd ones.
+  void highProduct(Opcode product, unsigned to, const Args& a) {
+    out_.vector(product, kT3, a[0], a[1]);
+    out_.vector(op::kShiftWideByNumber, kRight, kT3, kT3, 32);
+    out_.vector(op::kShiftWideByNumber, kRight, kT4, a[0], 32);
+    out_.vector(product, kT4, kT4, a[1]);
+    out_.vector(op::kShiftWideByNumber, kRight, kT4, kT4, 32);
+    out_.vector(op::kShiftWideByNumber, kLeft, kT4, kT4, 32);
+    out_.vector(op::kOr, to, kT3, kT4);
   }
 
   void lessUInt(unsigned to, const Args& a) {

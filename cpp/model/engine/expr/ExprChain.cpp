@@ -21,18 +21,26 @@ bool isRounding(const VirtualStep& d) {
   return d.op == Op::kBitcast && d.step.kind == Kind::kMapRounded;
 }
 
-/// Whether code can do what the step does.
-bool isChainable(const VirtualStep& d) {
+/// Whether code can do what the step does; `divisor`: its second operand, if that is known.
+bool isChainable(const VirtualStep& d, std::optional<std::uint32_t> divisor = {}) {
   switch (d.step.kind) {
     case Kind::kLoadHalf:
     case Kind::kStoreHalf:
       return d.op == Op::kCount;
     case Kind::kMap:
     case Kind::kMapRounded:
-      return isRounding(d) || hasStrip(d.op, d.operand, d.result);
+      return isRounding(d) || hasStrip(d.op, d.operand, d.result, divisor);
     default:
       return false;
   }
+}
+
+/// The low bits of a value that is known.
+std::optional<std::uint32_t> constantOf(std::int32_t v, const std::vector<ValueTraits>& values) {
+  if (v < 0) return {};
+  const auto& constant = values[static_cast<std::size_t>(v)].constant;
+  if (!constant) return {};
+  return static_cast<std::uint32_t>(*constant);
 }
 
 /// Writes the program of one run of steps; lives for one run.
@@ -122,8 +130,7 @@ class Writer {
     for (std::size_t a = 0; a < 3; ++a) {
       if (d.args[a] < 0) continue;
       operands[a].value = valueOf(d.args[a]);
-      const auto& constant = values_[index(d.args[a])].constant;
-      if (constant) operands[a].constant = static_cast<std::uint32_t>(*constant);
+      operands[a].constant = constantOf(d.args[a], values_);
     }
     return *addOperation(builder_, d.op, d.operand, d.result, operands);
   }
@@ -187,7 +194,9 @@ std::vector<VirtualChain> findChains(const std::vector<VirtualStep>& steps,
   const bool may = scopes_without_chains == 0 && code::stripLanes() > 0;
   for (std::size_t begin = 0; begin < steps.size() && may;) {
     std::size_t end = begin;
-    while (end < steps.size() && end - begin < kMostChained && isChainable(steps[end])) ++end;
+    while (end < steps.size() && end - begin < kMostChained &&
+           isChainable(steps[end], constantOf(steps[end].args[1], values)))
+      ++end;
     if (end - begin >= 2) {
       VirtualChain chain;
       chain.begin = begin;

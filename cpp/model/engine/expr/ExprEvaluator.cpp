@@ -6,7 +6,6 @@
 
 #include "engine/Half.hpp"
 #include "engine/Workspace.hpp"
-#include "engine/code/StripCode.hpp"
 #include "engine/expr/ExprPlan.hpp"
 #include "engine/expr/ExprProgram.hpp"
 #include "engine/simd/VectorOps.hpp"
@@ -63,10 +62,11 @@ void execute(const Chain& chain, const std::byte* const* bases, std::int64_t n) 
   Pointers at;
   const std::size_t num_memory = chain.memory.size();
   findMemory(chain, bases, at);
-  const std::int64_t lanes = code::stripLanes();
+  const std::int64_t lanes = chain.lanes;
   const std::int64_t rest = n % lanes;
+  if (rest == 0) return chain.code->run(at.data(), n);
+  if (!chain.has_external) return chain.code->run(at.data(), n - rest + lanes);
   if (n > rest) chain.code->run(at.data(), n - rest);
-  if (rest == 0) return;
   // The last vector: operands outside the scratch memory are moved to where there is room for all
   // lanes.
   for (std::size_t i = 0; i < num_memory; ++i) at[i] += chain.steps[i] * (n - rest);
@@ -130,8 +130,9 @@ struct ExprEvaluator::Impl : ExprPlan {
   /// The plan's chain, if it is the only step and n elements are whole vectors; else null.
   const Chain* onlyChain(std::int64_t n) const {
     const bool is_one = steps.size() == 1 && steps[0].kind == Kind::kChain;
-    if (!is_one || n % code::stripLanes() != 0) return nullptr;
-    return &chains[static_cast<std::size_t>(steps[0].immediate)];
+    if (!is_one) return nullptr;
+    const Chain& chain = chains[static_cast<std::size_t>(steps[0].immediate)];
+    return n % chain.lanes == 0 ? &chain : nullptr;
   }
 
   /// Runs rows of n elements; advances the bases of inputs and outputs by `row_bytes` per row.

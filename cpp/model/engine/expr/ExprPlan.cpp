@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/Half.hpp"
+#include "engine/code/StripCode.hpp"
 #include "engine/expr/ExprChain.hpp"
 #include "engine/expr/ExprRotations.hpp"
 
@@ -451,6 +452,7 @@ class Planner {
   Chain resolved(const VirtualChain& virtual_chain) const {
     Chain chain;
     chain.code = virtual_chain.code;
+    chain.lanes = code::stripLanes();
     for (const auto& m : virtual_chain.memory) {
       Chain::Memory memory;
       memory.place = m.value >= 0    ? place_[index(m.value)]
@@ -459,6 +461,7 @@ class Planner {
       chain.steps.push_back(m.value >= 0 && isScalar(m.value) ? 0 : m.bytes);
       memory.external = !padded_ && chain.steps.back() != 0 && memory.place.base < base_;
       memory.written = m.written;
+      chain.has_external |= memory.external;
       chain.memory.push_back(memory);
     }
     return chain;

@@ -53,6 +53,8 @@ struct Chain {
   std::shared_ptr<const code::Code> code;
   std::vector<Memory> memory;
   std::vector<std::uint8_t> steps;  ///< of memory: bytes of an element, 0 if scalar
+  std::int64_t lanes = 0;
+  bool has_external = false;  ///< memory
 };
 
 /// All that a run needs, read only. Bases are, in order: inputs, outputs, scratch, constants.

@@ -1,5 +1,9 @@
 #include "engine/expr/StripOps.hpp"
 
+#include <bit>
+#include <limits>
+
+#include "engine/expr/StripRecording.hpp"
 #include "engine/ops/FloatFormulas.hpp"
 #include "engine/simd/MapOps.hpp"
 
@@ -14,74 +18,13 @@ using Result = std::optional<Value>;
 
 constexpr std::uint32_t kSign = 0x80000000u, kExponent = 0x7f800000u, kAll = 0xffffffffu;
 
-/// Values that record what is done to them, for FloatFormulas. The builder is the thread's.
-thread_local StripBuilder* recording = nullptr;
-
-struct Truth {
-  Value value;
-};
-struct Word {
-  Word(std::uint32_t number) : value(recording->bits(number)) {}  // NOLINT: as built-in types
-  explicit Word(Value v) : value(v) {}
-  Value value;
-};
-struct Number {
-  Number(float x) : value(recording->number(x)) {}  // NOLINT: as built-in types
-  explicit Number(Value v) : value(v) {}
-  Number operator-() const {
-    return Number(recording->add(StripOp::kXor, value, recording->bits(kSign)));
-  }
-  Value value;
-};
-#define RECORDED(Result, Type, symbol, op)                        \
-  Result operator symbol(const Type& a, const Type& b) {          \
-    return Result{recording->add(StripOp::op, a.value, b.value)}; \
-  }
-RECORDED(Number, Number, +, kAdd)
-RECORDED(Number, Number, -, kSubtract)
-RECORDED(Number, Number, *, kMultiply)
-RECORDED(Number, Number, /, kDivide)
-RECORDED(Truth, Number, <, kLess)
-RECORDED(Truth, Number, <=, kLessEqual)
-RECORDED(Truth, Number, ==, kEqual)
-RECORDED(Word, Word, +, kAddInt)
-RECORDED(Word, Word, -, kSubtractInt)
-RECORDED(Word, Word, &, kAnd)
-RECORDED(Word, Word, |, kOr)
-RECORDED(Word, Word, <<, kShiftLeft)
-RECORDED(Word, Word, >>, kShiftRight)
-#undef RECORDED
-
-struct Recorded {
-  using F = Number;
-  using U = Word;
-  static F madd(const F& a, const F& b, const F& c) {
-    return F(recording->add(StripOp::kMultiplyAdd, a.value, b.value, c.value));
-  }
-  static U bits(const F& x) { return U(x.value); }
-  static F of(const U& x) { return F(x.value); }
-  static F choose(const Truth& truth, const F& a, const F& b) {
-    return F(recording->add(StripOp::kSelect, truth.value, a.value, b.value));
-  }
-  static Truth isNan(const F& x) { return {recording->add(StripOp::kUnordered, x.value, x.value)}; }
-  static U least(const U& a, const U& b) {
-    return U(recording->add(StripOp::kSmallerUInt, a.value, b.value));
-  }
-  static U leastSigned(const U& a, const U& b) {
-    return U(recording->add(StripOp::kSmallerInt, a.value, b.value));
-  }
-  static U shiftSigned(const U& x, std::uint32_t n) {
-    return U(recording->add(StripOp::kShiftRightSign, x.value, recording->bits(n)));
-  }
-  static F toFloat(const U& x) { return F(recording->add(StripOp::kIntToFloat, x.value)); }
-};
-using Functions = FloatFormulas<Recorded>;
+using Functions = FloatFormulas<recorded::Math>;
 
 /// The operations of one type; lives for one operation.
 class Formulas {
  public:
   Formulas(StripBuilder& builder, const StripOperands& operands) : b_(builder), in_(operands) {
-    recording = &builder;
+    recorded::builder = &builder;
   }
 
   Result ofFloats(Op op);
@@ -89,6 +32,11 @@ class Formulas {
   Result ofFloatPairs(Op op);
   Result ofIntegers(Op op, bool is_signed);
   Result ofIntegerPairs(Op op, bool is_signed);
+  Result divided(Op op, bool is_signed);
+  Value onesOf(Value x);
+  Value leadingZeros();
+  Value quotientBy(std::uint32_t d);
+  Value quotientBy(std::int32_t d);
   Result ofMasks(Op op);
   Result cast(ElementType from, ElementType to);
   Result clamp(ElementType type);
@@ -198,7 +146,7 @@ Result Formulas::ofFloats(Op op) {
 }
 
 Result Formulas::function(Op op) const {
-  const Number x(a());
+  const recorded::Number x(a());
   switch (op) {
     case Op::kExp:
       return Functions::exp(x).value;
@@ -250,9 +198,9 @@ Result Formulas::ofFloatPairs(Op op) {
     case Op::kGreaterThanEqual:
       return two(StripOp::kLessEqual, c(), a());
     case Op::kGeluGradient:
-      return Functions::geluGradient(Number(a()), Number(c())).value;
+      return Functions::geluGradient(recorded::Number(a()), recorded::Number(c())).value;
     case Op::kGeluErfGradient:
-      return Functions::geluErfGradient(Number(a()), Number(c())).value;
+      return Functions::geluErfGradient(recorded::Number(a()), recorded::Number(c())).value;
     case Op::kVarianceToInvStdDev:
       return two(StripOp::kDivide, number(1.0f), root(both(StripOp::kAdd)));
     case Op::kInvStdDevToVariance:
@@ -278,6 +226,10 @@ Result Formulas::ofIntegers(Op op, bool is_signed) {
     case Op::kRelu:
       if (!is_signed) return a();
       return two(StripOp::kLargerInt, a(), zero);
+    case Op::kPopcount:
+      return onesOf(a());
+    case Op::kCountLeadingZeros:
+      return leadingZeros();
     case Op::kSignum:
       if (!is_signed) return two(StripOp::kSmallerUInt, a(), bitsOf(1));
       return two(StripOp::kSubtractInt, two(StripOp::kLessInt, a(), zero),
@@ -328,9 +280,80 @@ Result Formulas::ofIntegerPairs(Op op, bool is_signed) {
       return two(less, c(), a());
     case Op::kGreaterThanEqual:
       return opposite(both(less));
+    case Op::kDivide:
+    case Op::kRemainder:
+      return divided(op, is_signed);
     default:
       return {};
   }
+}
+
+/// Sums up ever larger groups of bits (Knuth, The Art of Computer Programming 4A, 7.1.3).
+Value Formulas::onesOf(Value x) {
+  const auto masked = [&](Value v, std::uint32_t mask) {
+    return two(StripOp::kAnd, v, bitsOf(mask));
+  };
+  const auto shifted = [&](Value v, std::uint32_t n) {
+    return two(StripOp::kShiftRight, v, bitsOf(n));
+  };
+  x = two(StripOp::kSubtractInt, x, masked(shifted(x, 1), 0x55555555u));
+  x = two(StripOp::kAddInt, masked(x, 0x33333333u), masked(shifted(x, 2), 0x33333333u));
+  x = masked(two(StripOp::kAddInt, x, shifted(x, 4)), 0x0f0f0f0fu);
+  return shifted(two(StripOp::kMultiplyInt, x, bitsOf(0x01010101u)), 24);
+}
+
+/// From the ones after all bits below the first one are set.
+Value Formulas::leadingZeros() {
+  Value x = a();
+  for (std::uint32_t width = 1; width < 32; width *= 2)
+    x = two(StripOp::kOr, x, two(StripOp::kShiftRight, x, bitsOf(width)));
+  return two(StripOp::kSubtractInt, bitsOf(32), onesOf(x));
+}
+
+/// Whole parts of quotients by a constant, as products with its inverse (Warren, Hacker's Delight,
+/// chapter 10). x / 0 = -1 and x % 0 = x, as elsewhere.
+Result Formulas::divided(Op op, bool is_signed) {
+  if (!in_[1].constant) return {};
+  const std::uint32_t d = *in_[1].constant;
+  const Value q = is_signed ? quotientBy(static_cast<std::int32_t>(d)) : quotientBy(d);
+  if (op == Op::kDivide) return q;
+  return two(StripOp::kSubtractInt, a(), two(StripOp::kMultiplyInt, q, bitsOf(d)));
+}
+
+Value Formulas::quotientBy(std::uint32_t d) {
+  if (d == 0) return bitsOf(kAll);
+  if (std::has_single_bit(d))
+    return two(StripOp::kShiftRight, a(), bitsOf(static_cast<std::uint32_t>(std::countr_zero(d))));
+  // The least 2^p / d, rounded up, that is close enough; it has 33 bits.
+  const int log = 32 - std::countl_zero(d);
+  const auto inverse = static_cast<std::uint32_t>(
+      ((std::uint64_t{1} << 32) * ((std::uint64_t{1} << log) - d)) / d + 1);
+  const Value high = two(StripOp::kHighProductUInt, a(), bitsOf(inverse));
+  const Value half = two(StripOp::kShiftRight, two(StripOp::kSubtractInt, a(), high), bitsOf(1));
+  return two(StripOp::kShiftRight, two(StripOp::kAddInt, half, high),
+             bitsOf(static_cast<std::uint32_t>(log - 1)));
+}
+
+Value Formulas::quotientBy(std::int32_t d) {
+  if (d == 0) return bitsOf(kAll);
+  if (d == 1) return a();
+  if (d == -1) return two(StripOp::kSubtractInt, bitsOf(0), a());
+  if (d == std::numeric_limits<std::int32_t>::min())
+    return two(StripOp::kAnd, two(StripOp::kEqualInt, a(), bitsOf(kSign)), bitsOf(1));
+  const std::uint64_t size = d < 0 ? 0u - static_cast<std::uint32_t>(d) : d;
+  // The least p for which 2^p / size, rounded up, is close enough for all 32-bit numbers.
+  int p = 32;
+  const auto isClose = [&] {
+    const std::uint64_t power = std::uint64_t{1} << p;
+    return size - power % size <= power >> 31;
+  };
+  while (!isClose()) ++p;
+  const auto inverse = static_cast<std::uint32_t>((std::uint64_t{1} << p) / size + 1);
+  Value q = two(StripOp::kHighProductInt, a(), bitsOf(inverse));
+  if (inverse >= kSign) q = two(StripOp::kAddInt, q, a());  // it stands for inverse - 2^32
+  q = two(StripOp::kShiftRightSign, q, bitsOf(static_cast<std::uint32_t>(p - 32)));
+  q = two(StripOp::kAddInt, q, two(StripOp::kShiftRight, a(), bitsOf(31)));
+  return d < 0 ? two(StripOp::kSubtractInt, bitsOf(0), q) : q;
 }
 
 Result Formulas::ofMasks(Op op) {
@@ -419,9 +442,10 @@ Result addOperation(StripBuilder& builder, Op op, ElementType operand, ElementTy
   return is_pair ? formulas.ofFloatPairs(op) : formulas.ofFloats(op);
 }
 
-bool hasStrip(Op op, ElementType operand, ElementType result) {
+bool hasStrip(Op op, ElementType operand, ElementType result,
+              std::optional<std::uint32_t> divisor) {
   StripBuilder builder;
-  const StripOperands any{StripOperand{0, {}}, StripOperand{0, {}}, StripOperand{0, {}}};
+  const StripOperands any{StripOperand{0, {}}, StripOperand{0, divisor}, StripOperand{0, {}}};
   return addOperation(builder, op, operand, result, any).has_value();
 }
 

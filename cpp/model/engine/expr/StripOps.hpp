@@ -21,6 +21,8 @@ using StripOperands = std::array<StripOperand, 3>;
 std::optional<code::StripBuilder::Value> addOperation(code::StripBuilder& builder, Op op,
                                                       ElementType operand, ElementType result,
                                                       const StripOperands& operands);
-bool hasStrip(Op op, ElementType operand, ElementType result);
+/// Whether it has one; integers are divided by constants only, `divisor` for the second operand.
+bool hasStrip(Op op, ElementType operand, ElementType result,
+              std::optional<std::uint32_t> divisor = {});
 
 }  // namespace ipujax::engine::expr

@@ -90,6 +90,36 @@ void checkIntegers(ElementType type) {
   for (const T x : all) checkIntegers(type, std::vector<T>{x}, all);
 }
 
+/// By a constant, in an expression of several operations, which become products with its inverse.
+template <class T>
+void checkConstants(ElementType type) {
+  std::mt19937_64 r(5);
+  const auto all = numbers<T>(r);
+  for (const T divisor : all) {
+    std::vector<T> a = all;
+    for (int k = 0; k < 100; ++k) a.push_back(static_cast<T>(r()));
+    for (int near = -2; near <= 2; ++near)
+      for (const std::uint64_t multiple : {1, 2, 3, 100, 65535, 65537})
+        a.push_back(static_cast<T>(multiple * std::uint64_t(divisor) + std::uint64_t(near)));
+    ExprBuilder builder({type});
+    const auto d =
+        builder.constant(type, static_cast<std::int64_t>(static_cast<std::uint32_t>(divisor)));
+    const auto q = builder.apply(Op::kDivide, {builder.input(0), d});
+    const auto rest = builder.apply(Op::kRemainder, {builder.input(0), d});
+    builder.output(builder.apply(Op::kBitwiseNot, {q}));
+    builder.output(builder.apply(Op::kBitwiseNot, {rest}));
+    std::vector<T> quotients(a.size()), remainders(a.size());
+    const std::vector<const std::byte*> in{reinterpret_cast<const std::byte*>(a.data())};
+    const std::vector<std::byte*> to{reinterpret_cast<std::byte*>(quotients.data()),
+                                     reinterpret_cast<std::byte*>(remainders.data())};
+    ExprEvaluator(builder.build()).run(in, to, static_cast<std::int64_t>(a.size()));
+    for (std::size_t k = 0; k < a.size(); ++k)
+      if (~quotients[k] != quotient(a[k], divisor) || ~remainders[k] != remainder(a[k], divisor))
+        check::fail(__FILE__, __LINE__, a[k], " / ", divisor, " gave ", ~quotients[k], " and ",
+                    ~remainders[k]);
+  }
+}
+
 bool same(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) ||
          (std::isnan(a) && std::isnan(b));
@@ -105,6 +135,11 @@ TEST(integers) {
   checkIntegers<std::uint32_t>(ElementType::kUInt32);
   checkIntegers<std::int64_t>(ElementType::kInt64);
   checkIntegers<std::uint64_t>(ElementType::kUInt64);
+}
+
+TEST(integers_by_constants) {
+  checkConstants<std::int32_t>(ElementType::kInt32);
+  checkConstants<std::uint32_t>(ElementType::kUInt32);
 }
 
 TEST(all_quotients_of_bytes) {

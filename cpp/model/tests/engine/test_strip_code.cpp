@@ -68,6 +68,10 @@ Bits ofIntegers(StripOp op, Bits a, Bits b) {
       return a - b;
     case StripOp::kMultiplyInt:
       return a * b;
+    case StripOp::kHighProductInt:
+      return static_cast<Bits>(std::int64_t{i} * j >> 32);
+    case StripOp::kHighProductUInt:
+      return static_cast<Bits>(std::uint64_t{a} * b >> 32);
     case StripOp::kShiftLeft:
       return b < 32 ? a << b : 0;
     case StripOp::kShiftRight:
@@ -276,6 +280,8 @@ class RandomProgram {
       give(op, builder_.add(op, operand(), -1, -1, static_cast<std::uint32_t>(pick(4))));
     } else if (isUnary(op)) {
       give(op, builder_.add(op, operand()));
+    } else if (op == StripOp::kHighProductInt || op == StripOp::kHighProductUInt) {
+      give(op, builder_.add(op, operand(), builder_.bits(number())));
     } else if (op == StripOp::kRotateLeft) {
       const auto count = builder_.add(StripOp::kAnd, operand(), builder_.bits(31));
       give(op, builder_.add(op, operand(), count));
