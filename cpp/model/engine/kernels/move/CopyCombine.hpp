@@ -23,10 +23,15 @@ struct ElementMove {
 using CombineElementsFn = void (*)(std::byte* dst, const std::byte* src, const ElementMove* moves,
                                    std::int64_t n, double scale);
 
-/// A run of elements, and scattered ones.
+/// The same for runs of n contiguous elements.
+using CombineRunsFn = void (*)(std::byte* dst, const std::byte* src, const ElementMove* moves,
+                               std::int64_t count, std::int64_t n, double scale);
+
+/// A run of elements, scattered ones, and scattered runs.
 struct Combiner {
   CombineFn run = nullptr;
   CombineElementsFn elements = nullptr;
+  CombineRunsFn runs = nullptr;
 };
 
 /// `name` is a reducer, "add", "mul", "min", "max", "and" or "or", or "scaled_add". Throws

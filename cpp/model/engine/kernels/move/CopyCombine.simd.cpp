@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -82,13 +83,31 @@ inline void combine(std::byte* dst, const std::byte* src, [[maybe_unused]] doubl
   store<T>(dst, a);
 }
 
+/// Combines whole vectors of at most 32 bytes, short enough for rows of few elements; returns how
+/// many elements.
+template <class T, class Op>
+inline std::int64_t vectors(std::byte* dst, const std::byte* src, std::int64_t n) {
+  constexpr std::int64_t kBytes = std::min(32, ops::kRegisterBytes);
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T)) / kBytes * kBytes;
+  for (std::int64_t at = 0; at < bytes; at += kBytes) {
+    Vector a, b;
+    std::memcpy(&a, dst + at, kBytes);
+    std::memcpy(&b, src + at, kBytes);
+    a = Op::of(a, b);
+    std::memcpy(dst + at, &a, kBytes);
+  }
+  return bytes / static_cast<std::int64_t>(sizeof(T));
+}
+
 template <class T, class Op, bool kScaled>
-void run(std::byte* dst, const std::byte* src, std::int64_t n, std::int64_t dst_stride,
-         std::int64_t src_stride, double scale) {
+inline void run(std::byte* dst, const std::byte* src, std::int64_t n, std::int64_t dst_stride,
+                std::int64_t src_stride, double scale) {
   constexpr std::int64_t kSize = sizeof(T);
   if (dst_stride == kSize && src_stride == kSize) {
-    for (std::int64_t i = 0; i < n; ++i)
-      combine<T, Op, kScaled>(dst + i * kSize, src + i * kSize, scale);
+    std::int64_t i = 0;
+    if constexpr (!kScaled && std::is_arithmetic_v<T>) i = vectors<T, Op>(dst, src, n);
+    for (; i < n; ++i) combine<T, Op, kScaled>(dst + i * kSize, src + i * kSize, scale);
     return;
   }
   for (std::int64_t i = 0; i < n; ++i, dst += dst_stride, src += src_stride)
@@ -102,6 +121,14 @@ void elements(std::byte* dst, const std::byte* src, const ElementMove* moves, st
     combine<T, Op, kScaled, true>(dst + moves[i].dst, src + moves[i].src, scale);
 }
 
+template <class T, class Op, bool kScaled>
+void runs(std::byte* dst, const std::byte* src, const ElementMove* moves, std::int64_t count,
+          std::int64_t n, double scale) {
+  constexpr std::int64_t kSize = sizeof(T);
+  for (std::int64_t i = 0; i < count; ++i)
+    run<T, Op, kScaled>(dst + moves[i].dst, src + moves[i].src, n, kSize, kSize, scale);
+}
+
 CombinerTable makeTable() {
   CombinerTable table;
   ops::makeReducers([&]<class In, class Op>(reduction::Reducer reducer, ElementType type) {
@@ -110,9 +137,10 @@ CombinerTable makeTable() {
                             !std::is_same_v<Op, ops::SquareAdd>;
     const auto at = static_cast<std::size_t>(type);
     if constexpr (kNamed)
-      table.of[static_cast<int>(reducer)][at] = {run<In, Op, false>, elements<In, Op, false>};
+      table.of[static_cast<int>(reducer)][at] = {run<In, Op, false>, elements<In, Op, false>,
+                                                 runs<In, Op, false>};
     if constexpr (std::is_same_v<Op, ops::Add>)
-      table.scaled_add[at] = {run<In, Op, true>, elements<In, Op, true>};
+      table.scaled_add[at] = {run<In, Op, true>, elements<In, Op, true>, runs<In, Op, true>};
   });
   return table;
 }

@@ -45,6 +45,10 @@ class WindowRuns {
   void forEach(const F& fn) const {
     forEachOffset(outer_, [&](std::int64_t src, std::int64_t dst) { fn(src, dst, run_); });
   }
+  /// Whether a window is one run, contiguous on both sides.
+  bool isOnePiece(std::int64_t element_bytes) const {
+    return outer_.empty() && run_.src == element_bytes && run_.dst == element_bytes;
+  }
 
  private:
   std::vector<CopyDim> outer_;
@@ -69,7 +73,7 @@ void inOrder(RunContext& context, const Windows& windows, std::int64_t window_by
   });
 }
 
-/// Calls fn on the single-element windows that start in [first, last), in order, some at a time.
+/// Calls fn on the windows that start in [first, last), in order, some at a time.
 template <class F>
 void eachBatchOfMoves(const Windows& windows, const std::byte* indices, std::int64_t first,
                       std::int64_t last, const F& fn) {
@@ -141,7 +145,8 @@ class CombineKernel final : public Kernel {
         runs_(windows_, static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
         combiner_(combiner),
         bytes_(windows_.windowElements() *
-               static_cast<std::int64_t>(sizeOf(step.operands[0].type))) {
+               static_cast<std::int64_t>(sizeOf(step.operands[0].type))),
+        is_one_piece_(runs_.isOnePiece(static_cast<std::int64_t>(sizeOf(step.operands[0].type)))) {
     if (!scaled) return;
     scale_type_ = step.operands[3].type;
   }
@@ -149,7 +154,7 @@ class CombineKernel final : public Kernel {
   void run(RunContext& context, Pointers p) const override {
     const double scale = scale_type_ ? readScale(*scale_type_, p[3]) : 1.0;
     inOrder(context, windows_, 2 * bytes_, [&](std::int64_t first, std::int64_t last) {
-      if (windows_.windowElements() == 1) return elements(p, first, last, scale);
+      if (windows_.windowElements() == 1 || is_one_piece_) return batches(p, first, last, scale);
       windows_.forEach(p[1], 0, windows_.count(),
                        [&](std::int64_t large, std::int64_t small, std::int64_t start) {
                          if (start >= first && start < last)
@@ -165,9 +170,14 @@ class CombineKernel final : public Kernel {
     });
   }
 
-  void elements(Pointers p, std::int64_t first, std::int64_t last, double scale) const {
+  void batches(Pointers p, std::int64_t first, std::int64_t last, double scale) const {
+    const std::int64_t n = windows_.windowElements();
     eachBatchOfMoves(windows_, p[1], first, last, [&](std::span<const ElementMove> m) {
-      combiner_.elements(p[0], p[2], m.data(), static_cast<std::int64_t>(m.size()), scale);
+      const auto count = static_cast<std::int64_t>(m.size());
+      if (n == 1)
+        combiner_.elements(p[0], p[2], m.data(), count, scale);
+      else
+        combiner_.runs(p[0], p[2], m.data(), count, n, scale);
     });
   }
 
@@ -175,6 +185,7 @@ class CombineKernel final : public Kernel {
   WindowRuns runs_;
   Combiner combiner_;
   std::int64_t bytes_;
+  bool is_one_piece_;  ///< each window
   std::optional<ElementType> scale_type_;
 };
 
