@@ -22,6 +22,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(IPUJAX_SANITIZE)
   # Checks take most of the time of such a build: less optimisation makes it three times faster.
+  add_compile_definitions(IPUJAX_SANITIZED)
   add_compile_options(-fsanitize=${IPUJAX_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${IPUJAX_SANITIZE})
   # With these checks, gcc considers members of std::regex uninitialized.

@@ -84,12 +84,11 @@ std::shared_ptr<const Code> added(std::span<const std::uint8_t> bytes) {
     blocks.current = std::move(block);
   }
   const std::byte* const at = blocks.current->add(bytes);
-  return std::make_shared<const Code>(
-      blocks.current, reinterpret_cast<Code::Function>(reinterpret_cast<std::uintptr_t>(at)));
+  return std::make_shared<const Code>(blocks.current, reinterpret_cast<std::uintptr_t>(at));
 }
 
 bool isAllowed() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+#if defined(IPUJAX_SANITIZED) || !defined(__x86_64__)
   return false;
 #else
   constexpr std::array<std::uint8_t, 1> kReturn{0xc3};
@@ -97,12 +96,12 @@ bool isAllowed() {
 #endif
 }
 
+/// Known when the library is loaded: no fork can come in between.
+const bool kIsAvailable = isAllowed();
+
 }  // namespace
 
-bool isAvailable() {
-  static const bool is_available = isAllowed();
-  return is_available;
-}
+bool isAvailable() { return kIsAvailable; }
 
 std::shared_ptr<const Code> publish(std::span<const std::uint8_t> bytes) {
   return isAvailable() ? added(bytes) : nullptr;

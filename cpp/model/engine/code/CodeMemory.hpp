@@ -11,14 +11,17 @@ namespace ipujax::engine::code {
 /// Code that was published; the memory lives as long as any of it.
 class Code {
  public:
-  using Function = void (*)(std::byte* const* memory, std::int64_t n);
-  Code(std::shared_ptr<const void> memory, Function function)
-      : memory_(std::move(memory)), function_(function) {}
-  void run(std::byte* const* memory, std::int64_t n) const { function_(memory, n); }
+  Code(std::shared_ptr<const void> memory, std::uintptr_t at)
+      : memory_(std::move(memory)), at_(at) {}
+  /// Calls it as a function that takes these arguments.
+  template <class... Args>
+  void run(Args... args) const {
+    reinterpret_cast<void (*)(Args...)>(at_)(args...);  // NOLINT: that is what code is
+  }
 
  private:
   std::shared_ptr<const void> memory_;
-  Function function_;
+  std::uintptr_t at_;
 };
 
 /// Whether this process may run code that it makes: not under sanitizers, which could not see into

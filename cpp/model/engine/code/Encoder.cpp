@@ -50,10 +50,10 @@ void Encoder::evex(Opcode op, unsigned reg, unsigned second, const Operand& rm, 
 }
 
 void Encoder::vector(Opcode op, unsigned reg, unsigned second, const Operand& rm, int immediate) {
-  if (wide_)
+  if (bits_ == 512)
     evex(op, reg, second, rm);
   else
-    vex(op, reg, second, rm, true);
+    vex(op, reg, second, rm, bits_ == 256);
   if (immediate != kNoImmediate) byte(static_cast<unsigned>(immediate));
 }
 
@@ -114,16 +114,6 @@ void Encoder::setEaxByByte(const Address& at) {
   byte(0xd0);
 }
 
-void Encoder::setEaxByHighBytes(const Address& at) {
-  rex(false, 0, 0, numberOf(at.base));  // movzx eax, word [at]
-  byte(0x0f);
-  byte(0xb7);
-  modRm(0, at);
-  byte(0xc1);  // shl eax, 16
-  byte(0xe0);
-  byte(16);
-}
-
 void Encoder::zero(Gpr r) {
   rex(true, numberOf(r), 0, numberOf(r));
   byte(0x31);
@@ -147,6 +137,85 @@ void Encoder::compare(Gpr a, Gpr b) {
   modRm(numberOf(a), numberOf(b));
 }
 void Encoder::ret() { byte(0xc3); }
+
+void Encoder::loadInteger(Gpr to, const Address& from, std::size_t bytes, bool is_signed) {
+  rex(is_signed || bytes == 8, numberOf(to), 0, numberOf(from.base));
+  if (bytes < 4) {
+    byte(0x0f);
+    byte((bytes == 1 ? 0xb6u : 0xb7u) | (is_signed ? 8u : 0u));  // movzx, movsx
+  } else {
+    byte(bytes == 4 && is_signed ? 0x63 : 0x8b);  // movsxd, mov
+  }
+  modRm(numberOf(to), from);
+}
+void Encoder::storeInteger(Gpr from, const Address& to, std::size_t bytes) {
+  if (bytes == 2) byte(0x66);
+  rex(bytes == 8, numberOf(from), 0, numberOf(to.base));
+  byte(bytes == 1 ? 0x88 : 0x89);
+  modRm(numberOf(from), to);
+}
+void Encoder::setInteger(Gpr to, std::int64_t number) {
+  rex(true, 0, 0, numberOf(to));
+  byte(0xb8u | (numberOf(to) & 7u));
+  word(static_cast<std::uint32_t>(number));
+  word(static_cast<std::uint32_t>(number >> 32));
+}
+void Encoder::setMemory(const Address& at, std::int32_t number) {
+  rex(true, 0, 0, numberOf(at.base));
+  byte(0xc7);
+  modRm(0, at);
+  word(static_cast<std::uint32_t>(number));
+}
+void Encoder::addToMemory(const Address& at, std::int8_t number) {
+  rex(true, 0, 0, numberOf(at.base));
+  byte(0x83);
+  modRm(0, at);
+  byte(static_cast<std::uint8_t>(number));
+}
+void Encoder::compareMemory(const Address& at, Gpr b) {
+  rex(true, numberOf(b), 0, numberOf(at.base));
+  byte(0x39);
+  modRm(numberOf(b), at);
+}
+void Encoder::compareByte(const Address& at, std::uint8_t number) {
+  rex(false, 0, 0, numberOf(at.base));
+  byte(0x80);
+  modRm(7, at);
+  byte(number);
+}
+void Encoder::compareNumber(Gpr a, std::int32_t number) {
+  rex(true, 0, 0, numberOf(a));
+  byte(0x81);
+  modRm(7, numberOf(a));
+  word(static_cast<std::uint32_t>(number));
+}
+void Encoder::moveIf(Condition condition, Gpr to, Gpr from) {
+  rex(true, numberOf(to), 0, numberOf(from));
+  byte(0x0f);
+  byte(0x40u | static_cast<unsigned>(condition));
+  modRm(numberOf(to), numberOf(from));
+}
+void Encoder::add(Gpr to, Gpr from) {
+  rex(true, numberOf(to), 0, numberOf(from));
+  byte(0x03);
+  modRm(numberOf(to), numberOf(from));
+}
+void Encoder::multiply(Gpr to, Gpr from) {
+  rex(true, numberOf(to), 0, numberOf(from));
+  byte(0x0f);
+  byte(0xaf);
+  modRm(numberOf(to), numberOf(from));
+}
+void Encoder::moveToEax(unsigned xmm) { shortVector({1, 1, 0x7e}, xmm, 0, numberOf(Gpr::kRax)); }
+void Encoder::negateEax() {
+  byte(0xf7);
+  byte(0xd8);
+}
+void Encoder::call(Gpr target) {
+  rex(false, 0, 0, numberOf(target));
+  byte(0xff);
+  modRm(2, numberOf(target));
+}
 
 std::size_t Encoder::jump() {
   byte(0xe9);

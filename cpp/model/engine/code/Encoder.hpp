@@ -49,12 +49,19 @@ struct Opcode {
   bool is_64 = false;
 };
 
-enum class Condition : std::uint8_t { kNotEqual = 0x5, kGreaterEqual = 0xd, kGreater = 0xf };
+enum class Condition : std::uint8_t {
+  kEqual = 0x4,
+  kNotEqual = 0x5,
+  kLess = 0xc,
+  kGreaterEqual = 0xd,
+  kLessEqual = 0xe,
+  kGreater = 0xf
+};
 
 class Encoder {
  public:
-  /// `wide`: vectors are of 512 bits and have the EVEX prefix, else of 256 bits with VEX.
-  explicit Encoder(bool wide) : wide_(wide) {}
+  /// Vectors of 512 bits have the EVEX prefix, those of 256 or 128 bits VEX.
+  explicit Encoder(int bits) : bits_(bits) {}
 
   const std::vector<std::uint8_t>& bytes() const { return bytes_; }
 
@@ -63,8 +70,7 @@ class Encoder {
   /// takes 0.
   void vector(Opcode op, unsigned reg, unsigned second, const Operand& rm,
               int immediate = kNoImmediate);
-  /// The same for lanes that mask register 1 chooses; others keep what `reg` has, or for a blend
-  /// get `second`. Of a wide encoder.
+  /// A blend: lanes that mask register 1 chooses get `rm`, others `second`. Of a wide encoder.
   void masked(Opcode op, unsigned reg, unsigned second, const Operand& rm);
   /// The same in 128 bits, for registers below 16.
   void shortVector(Opcode op, unsigned reg, unsigned second, const Operand& rm,
@@ -81,13 +87,27 @@ class Encoder {
   void setEax(std::uint32_t number);
   /// eax <- -1 if the byte there is not 0, else 0.
   void setEaxByByte(const Address& at);
-  /// eax <- the two bytes there, shifted left by 16.
-  void setEaxByHighBytes(const Address& at);
   void zero(Gpr r);
   void add(Gpr r, std::int32_t number);
   void bitwiseAnd(Gpr r, std::int8_t number);
   void compare(Gpr a, Gpr b);
   void ret();
+
+  // Single values in memory. Below 8 bytes they are extended to all 64 bits.
+  void loadInteger(Gpr to, const Address& from, std::size_t bytes, bool is_signed);
+  void storeInteger(Gpr from, const Address& to, std::size_t bytes);
+  void setInteger(Gpr to, std::int64_t number);
+  void setMemory(const Address& at, std::int32_t number);  ///< of 8 bytes
+  void addToMemory(const Address& at, std::int8_t number);
+  void compareMemory(const Address& at, Gpr b);
+  void compareByte(const Address& at, std::uint8_t number);
+  void compareNumber(Gpr a, std::int32_t number);
+  void moveIf(Condition condition, Gpr to, Gpr from);
+  void add(Gpr to, Gpr from);
+  void multiply(Gpr to, Gpr from);
+  void moveToEax(unsigned xmm);
+  void negateEax();
+  void call(Gpr target);
 
   /// Jumps name places; `here` binds those that were made before.
   std::size_t jump();
@@ -104,7 +124,7 @@ class Encoder {
   void vex(Opcode op, unsigned reg, unsigned second, const Operand& rm, bool is_256);
   void evex(Opcode op, unsigned reg, unsigned second, const Operand& rm, unsigned mask = 0);
 
-  bool wide_;
+  int bits_;
   std::vector<std::uint8_t> bytes_;
 };
 

@@ -15,7 +15,6 @@ enum class StripOp : std::uint8_t {
   kLoadBFloat16,
   kScalar,  ///< one element in memory, for all lanes
   kScalarMask,
-  kScalarBFloat16,
   kNumber,  ///< these bits in all lanes
   kStore,
   kStoreMask,

@@ -1,5 +1,7 @@
 #include "engine/code/StripCode.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -47,7 +49,7 @@ class Generator final : StripEmitter {
     out_.push(Gpr::kRbp);
     out_.move(Gpr::kRbp, Gpr::kRsp);
     for (std::size_t p = kFirstSaved; p < pointers_.size(); ++p) out_.push(kPointers[p]);
-    out_.add(Gpr::kRsp, -static_cast<std::int32_t>(at_.numFrame() * vectorBytes()));
+    out_.add(Gpr::kRsp, -static_cast<std::int32_t>(at_.frameBytes()));
     out_.bitwiseAnd(Gpr::kRsp, -64);
     for (std::size_t v = 0; v < program_.size(); ++v)
       if (!at_.isVarying(v)) setUniform(v);
@@ -66,7 +68,6 @@ class Generator final : StripEmitter {
     } else {
       out_.load(Gpr::kRax, {Gpr::kRdi, 0, static_cast<std::int32_t>(8 * step.number)});
       if (step.op == StripOp::kScalarMask) out_.setEaxByByte({Gpr::kRax});
-      if (step.op == StripOp::kScalarBFloat16) out_.setEaxByHighBytes({Gpr::kRax});
     }
     if (step.op == StripOp::kScalar) {
       out_.vector(op::kBroadcast, to, 0, Address{Gpr::kRax});
@@ -151,6 +152,9 @@ class Generator final : StripEmitter {
   std::vector<std::uint32_t> pointers_;  ///< numbers of the memory in kPointers
 };
 
+/// Less than a page of a stack's guard, and what a thread surely has.
+constexpr std::size_t kMostFrameBytes = 4096;
+
 std::string keyOf(const StripProgram& program) {
   std::string key;
   for (const StripStep& step : program) {
@@ -169,22 +173,51 @@ std::int64_t stripLanes() {
 }
 
 std::vector<std::uint8_t> stripBytes(const StripProgram& program, bool wide) {
-  Encoder out(wide);
+  Encoder out(wide ? 512 : 256);
   const StripPlacement at(program, wide);
   Generator(out, program, at, wide).generate();
   return out.bytes();
 }
 
+namespace {
+
+/// Code by program. A fork takes the lock, so that the child finds it free and the map whole.
+struct Known {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<const Code>> code;
+
+  static Known& shared() {
+    static Known& known = *new Known;  // never destroyed: threads may run at exit
+    return known;
+  }
+
+ private:
+  Known() {
+    ::pthread_atfork([] { shared().mutex.lock(); }, [] { shared().mutex.unlock(); },
+                     [] { shared().mutex.unlock(); });
+  }
+};
+Known& kKnown = Known::shared();
+
+}  // namespace
+
 std::shared_ptr<const Code> stripCode(const StripProgram& program) {
+  constexpr std::size_t kMost = 1000;
   if (stripLanes() == 0) return nullptr;
-  static std::mutex& mutex = *new std::mutex;
-  static auto& known = *new std::map<std::string, std::weak_ptr<const Code>>;
   std::string key = keyOf(program);
-  const std::scoped_lock lock(mutex);
-  if (auto code = known[key].lock()) return code;
-  if (known.size() > 1000) std::erase_if(known, [](const auto& e) { return e.second.expired(); });
-  auto code = publish(stripBytes(program, isa() == Isa::kAvx512));
-  known[std::move(key)] = code;
+  {
+    const std::scoped_lock lock(kKnown.mutex);
+    const auto found = kKnown.code.find(key);
+    if (found != kKnown.code.end())
+      if (auto code = found->second.lock()) return code;
+  }
+  const bool wide = isa() == Isa::kAvx512;
+  if (StripPlacement(program, wide).frameBytes() > kMostFrameBytes) return nullptr;
+  auto code = publish(stripBytes(program, wide));
+  const std::scoped_lock lock(kKnown.mutex);
+  if (kKnown.code.size() > kMost)
+    std::erase_if(kKnown.code, [](const auto& e) { return e.second.expired(); });
+  kKnown.code[std::move(key)] = code;
   return code;
 }
 

@@ -10,8 +10,8 @@ bool isComparison(StripOp o) {
          (o >= StripOp::kEqualInt && o <= StripOp::kLessUInt);
 }
 
-StripPlacement::StripPlacement(const StripProgram& program, bool wide)
-    : program_(program), wide_(wide), home_(program.size()) {
+StripPlacement::StripPlacement(const StripProgram& program, bool wide, unsigned most_copies)
+    : program_(program), wide_(wide), home_(program.size()), copies_(most_copies) {
   findOperands();
   chooseCopies();
   placeUniforms();
@@ -52,7 +52,7 @@ void StripPlacement::findOperands() {
   }
 }
 
-/// As many as the registers hold: 4, 2 or 1.
+/// As many as the registers hold.
 void StripPlacement::chooseCopies() {
   unsigned live = 0, most = 0;
   for (std::size_t i = 0; i < program_.size(); ++i) {
@@ -66,7 +66,6 @@ void StripPlacement::chooseCopies() {
     most = std::max(most, live + (givesValue(i) && last_use_[i] <= i ? 1 : 0));
   }
   const unsigned room = numRegisters() - kTemporaries, third = std::min(num_uniforms_, room / 3);
-  copies_ = 4;
   while (copies_ > 1 && most * copies_ + third > room) copies_ /= 2;
   const unsigned left = room - std::min(room, most * copies_);
   kept_uniforms_ = std::min(num_uniforms_, std::max(left, third));

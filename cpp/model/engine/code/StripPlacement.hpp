@@ -13,7 +13,7 @@ constexpr unsigned kTemporaries = 5;  ///< registers 0 to 4: three operands, two
 class StripPlacement {
  public:
   /// `wide`: for AVX-512, which has 32 registers instead of 16.
-  StripPlacement(const StripProgram& program, bool wide);
+  StripPlacement(const StripProgram& program, bool wide, unsigned most_copies = 4);
 
   static constexpr unsigned kNowhere = ~0u;
   struct Home {
@@ -21,7 +21,7 @@ class StripPlacement {
     unsigned frame = kNowhere;  ///< a place in the frame, for a vector
   };
   unsigned copies() const { return copies_; }
-  unsigned numFrame() const { return num_frame_; }
+  std::size_t frameBytes() const { return std::size_t{num_frame_} * (wide_ ? 64 : 32); }
   const Home& home(std::size_t v) const { return home_[v]; }
   bool isVarying(std::size_t v) const { return !program_[v].isUniform(); }
   /// Whether code is made for the step in the loop.
@@ -60,7 +60,7 @@ class StripPlacement {
   unsigned num_uniforms_ = 0;
   unsigned kept_uniforms_ = 0;  ///< in registers
   unsigned num_frame_ = 0;
-  unsigned copies_ = 1;
+  unsigned copies_;
   unsigned first_ = kTemporaries;  ///< register of values that are not uniform
 };
 

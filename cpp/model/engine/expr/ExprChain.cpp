@@ -12,8 +12,6 @@ namespace {
 using code::StripBuilder;
 using code::StripOp;
 
-constexpr std::size_t kMostChained = 64;
-
 thread_local int scopes_without_chains = 0;
 
 /// float and half values are held as float, so a cast between them only rounds.
@@ -95,7 +93,7 @@ class Writer {
     if (type == ElementType::kBool)
       return {StripOp::kLoadMask, StripOp::kScalarMask, StripOp::kStoreMask};
     if (type == ElementType::kUInt16)  // the bits of a bfloat16
-      return {StripOp::kLoadBFloat16, StripOp::kScalarBFloat16, StripOp::kStoreBFloat16};
+      return {StripOp::kLoadBFloat16, StripOp::kScalar, StripOp::kStoreBFloat16};
     return {StripOp::kLoad, StripOp::kScalar, StripOp::kStore};
   }
 
@@ -147,6 +145,7 @@ class Writer {
 
 WithoutChains::WithoutChains() { ++scopes_without_chains; }
 WithoutChains::~WithoutChains() { --scopes_without_chains; }
+bool mayMakeCode() { return scopes_without_chains == 0 && code::stripLanes() > 0; }
 
 void orderForChains(std::vector<VirtualStep>& steps, std::size_t num_values) {
   std::vector<std::vector<std::size_t>> users(num_values);
@@ -191,8 +190,7 @@ std::vector<VirtualChain> findChains(const std::vector<VirtualStep>& steps,
     for (auto v : steps[k].args)
       if (v >= 0) last_use[static_cast<std::size_t>(v)] = static_cast<std::ptrdiff_t>(k);
   std::vector<VirtualChain> chains;
-  const bool may = scopes_without_chains == 0 && code::stripLanes() > 0;
-  for (std::size_t begin = 0; begin < steps.size() && may;) {
+  for (std::size_t begin = 0; begin < steps.size() && mayMakeCode();) {
     std::size_t end = begin;
     while (end < steps.size() && end - begin < kMostChained &&
            isChainable(steps[end], constantOf(steps[end].args[1], values)))

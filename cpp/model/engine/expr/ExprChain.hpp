@@ -55,6 +55,9 @@ class WithoutChains {
   WithoutChains(const WithoutChains&) = delete;
 };
 
+/// Whether machine code may be made on this thread, and can be.
+bool mayMakeCode();
+
 /// Reorders independent steps so that a result is used by the next one where possible.
 void orderForChains(std::vector<VirtualStep>& steps, std::size_t num_values);
 

@@ -46,7 +46,6 @@ void execute(const Step& s, const std::byte* const* bases, std::int64_t n) {
 
 namespace {
 
-constexpr std::size_t kMostMemory = 256;  ///< of a chain of 64 steps
 using Pointers = std::array<std::byte*, kMostMemory>;
 
 void findMemory(const Chain& chain, const std::byte* const* bases, Pointers& at) {

@@ -127,12 +127,12 @@ class Planner {
     placed_[index(v)] = true;
   }
 
-  /// Whether the result is held in the same form as its operand.
+  /// Whether the result is held like its operand: in registers, types of few bytes all differ.
   bool isAnotherName(const Instruction& i) const {
     if (i.type == ElementType::kHalf) return false;
-    if (i.op == Op::kCast)  // half held as float is a float already
+    if (i.op == Op::kCast)  // a half is held as a float
       return blockType(i.type) == blockType(typeOf(i.args[0]));
-    return i.op == Op::kBitcast && typeOf(i.args[0]) != ElementType::kHalf;
+    return i.op == Op::kBitcast && typeOf(i.args[0]) != ElementType::kHalf && sizeOf(i.type) >= 4;
   }
 
   /// Whether the bits of a half input are taken as they are, so that no NaN changes.

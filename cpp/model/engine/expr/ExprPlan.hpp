@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,6 +41,9 @@ struct Step {
   Place out;
   std::int64_t immediate = 0;  ///< of the operation; for kChain the chain's number
 };
+
+constexpr std::size_t kMostChained = 64;               ///< steps of a chain
+constexpr std::size_t kMostMemory = 4 * kMostChained;  ///< three operands and a result of each
 
 /// A run of operations in registers, for kChain.
 struct Chain {

@@ -40,13 +40,13 @@ class Formulas {
   Result ofMasks(Op op);
   Result cast(ElementType from, ElementType to);
   Result clamp(ElementType type);
-  Value select() { return b_.add(StripOp::kSelect, in_[2].value, a(), c()); }
+  Value selected() { return b_.add(StripOp::kSelect, in_[2].value, first(), second()); }
 
  private:
-  Value a() const { return in_[0].value; }
-  Value c() const { return in_[1].value; }
+  Value first() const { return in_[0].value; }
+  Value second() const { return in_[1].value; }
   Value two(StripOp op, Value x, Value y) { return b_.add(op, x, y); }
-  Value both(StripOp op) { return two(op, a(), c()); }
+  Value both(StripOp op) { return two(op, first(), second()); }
   Value bitsOf(std::uint32_t bits) { return b_.bits(bits); }
   Value number(float x) { return b_.number(x); }
   Value opposite(Value mask) { return two(StripOp::kXor, mask, bitsOf(kAll)); }
@@ -87,66 +87,68 @@ Value Formulas::extreme(bool is_maximum, Value x, const StripOperand& other) {
 }
 
 Value Formulas::roundToBFloat16() {
-  const Value last = two(StripOp::kAnd, two(StripOp::kShiftRight, a(), bitsOf(16)), bitsOf(1));
-  const Value up = two(StripOp::kAddInt, two(StripOp::kAddInt, a(), bitsOf(0x7fff)), last);
+  const Value last = two(StripOp::kAnd, two(StripOp::kShiftRight, first(), bitsOf(16)), bitsOf(1));
+  const Value up = two(StripOp::kAddInt, two(StripOp::kAddInt, first(), bitsOf(0x7fff)), last);
   const Value nan =
-      two(StripOp::kOr, two(StripOp::kAnd, a(), bitsOf(0xffff0000u)), bitsOf(0x00400000u));
-  return select(two(StripOp::kUnordered, a(), a()), nan,
+      two(StripOp::kOr, two(StripOp::kAnd, first(), bitsOf(0xffff0000u)), bitsOf(0x00400000u));
+  return select(two(StripOp::kUnordered, first(), first()), nan,
                 two(StripOp::kAnd, up, bitsOf(0xffff0000u)));
 }
 
 /// Half away from zero.
 Value Formulas::rounded() {
-  const Value sign = two(StripOp::kAnd, a(), bitsOf(kSign));
+  const Value sign = two(StripOp::kAnd, first(), bitsOf(kSign));
   const Value half = two(StripOp::kOr, number(0.49999997f), sign);
-  return whole(two(StripOp::kAdd, a(), half), Rounding::kToZero);
+  return whole(two(StripOp::kAdd, first(), half), Rounding::kToZero);
 }
 
 Result Formulas::ofFloats(Op op) {
   switch (op) {
     case Op::kAbs:
-      return two(StripOp::kAnd, a(), bitsOf(~kSign));
+      return two(StripOp::kAnd, first(), bitsOf(~kSign));
     case Op::kNegate:
-      return two(StripOp::kXor, a(), bitsOf(kSign));
+      return two(StripOp::kXor, first(), bitsOf(kSign));
     case Op::kSquare:
-      return two(StripOp::kMultiply, a(), a());
+      return two(StripOp::kMultiply, first(), first());
     case Op::kInverse:
-      return two(StripOp::kDivide, number(1.0f), a());
+      return two(StripOp::kDivide, number(1.0f), first());
     case Op::kSqrt:
-      return root(a());
+      return root(first());
     case Op::kRsqrt:
-      return two(StripOp::kDivide, number(1.0f), root(a()));
+      return two(StripOp::kDivide, number(1.0f), root(first()));
     case Op::kRelu:
-      return two(StripOp::kLargerOrSecond, bitsOf(0), a());
+      return two(StripOp::kLargerOrSecond, bitsOf(0), first());
     case Op::kIsNan:
-      return two(StripOp::kUnordered, a(), a());
+      return two(StripOp::kUnordered, first(), first());
     case Op::kIsInf:
-      return exponentIs(a(), ~kSign);
+      return exponentIs(first(), ~kSign);
     case Op::kIsFinite:
-      return opposite(exponentIs(a(), kExponent));
+      return opposite(exponentIs(first(), kExponent));
     case Op::kSignum:
-      return select(two(StripOp::kLess, bitsOf(0), a()), number(1.0f),
-                    select(two(StripOp::kLess, a(), bitsOf(0)), number(-1.0f), a()));
+      return select(two(StripOp::kLess, bitsOf(0), first()), number(1.0f),
+                    select(two(StripOp::kLess, first(), bitsOf(0)), number(-1.0f), first()));
     case Op::kFloor:
-      return whole(a(), Rounding::kDown);
+      return whole(first(), Rounding::kDown);
     case Op::kCeil:
-      return whole(a(), Rounding::kUp);
+      return whole(first(), Rounding::kUp);
     case Op::kTrunc:
-      return whole(a(), Rounding::kToZero);
+      return whole(first(), Rounding::kToZero);
     case Op::kNearbyInt:
-      return whole(a(), Rounding::kNearestEven);
+      return whole(first(), Rounding::kNearestEven);
     case Op::kRound:
       return rounded();
     case Op::kRoundToBFloat16:
-    case Op::kToBFloat16:
       return roundToBFloat16();
+    case Op::kToBFloat16:  // a NaN that is one keeps its bits
+      return select(two(StripOp::kEqualInt, two(StripOp::kAnd, first(), bitsOf(0xffff)), bitsOf(0)),
+                    first(), roundToBFloat16());
     default:
       return function(op);
   }
 }
 
 Result Formulas::function(Op op) const {
-  const recorded::Number x(a());
+  const recorded::Number x(first());
   switch (op) {
     case Op::kExp:
       return Functions::exp(x).value;
@@ -183,8 +185,8 @@ Result Formulas::ofFloatPairs(Op op) {
       return both(StripOp::kDivide);
     case Op::kMaximum:
     case Op::kMinimum:
-      return in_[0].constant ? extreme(op == Op::kMaximum, c(), in_[0])
-                             : extreme(op == Op::kMaximum, a(), in_[1]);
+      return in_[0].constant ? extreme(op == Op::kMaximum, second(), in_[0])
+                             : extreme(op == Op::kMaximum, first(), in_[1]);
     case Op::kEqual:
       return both(StripOp::kEqual);
     case Op::kNotEqual:
@@ -194,18 +196,20 @@ Result Formulas::ofFloatPairs(Op op) {
     case Op::kLessThanEqual:
       return both(StripOp::kLessEqual);
     case Op::kGreaterThan:
-      return two(StripOp::kLess, c(), a());
+      return two(StripOp::kLess, second(), first());
     case Op::kGreaterThanEqual:
-      return two(StripOp::kLessEqual, c(), a());
+      return two(StripOp::kLessEqual, second(), first());
     case Op::kGeluGradient:
-      return Functions::geluGradient(recorded::Number(a()), recorded::Number(c())).value;
+      return Functions::geluGradient(recorded::Number(first()), recorded::Number(second())).value;
     case Op::kGeluErfGradient:
-      return Functions::geluErfGradient(recorded::Number(a()), recorded::Number(c())).value;
+      return Functions::geluErfGradient(recorded::Number(first()), recorded::Number(second()))
+          .value;
     case Op::kVarianceToInvStdDev:
       return two(StripOp::kDivide, number(1.0f), root(both(StripOp::kAdd)));
     case Op::kInvStdDevToVariance:
       return two(StripOp::kSubtract,
-                 two(StripOp::kDivide, number(1.0f), two(StripOp::kMultiply, a(), a())), c());
+                 two(StripOp::kDivide, number(1.0f), two(StripOp::kMultiply, first(), first())),
+                 second());
     default:
       return {};
   }
@@ -215,25 +219,25 @@ Result Formulas::ofIntegers(Op op, bool is_signed) {
   const Value zero = bitsOf(0);
   switch (op) {
     case Op::kAbs:
-      if (!is_signed) return a();
-      return two(StripOp::kLargerInt, a(), two(StripOp::kSubtractInt, zero, a()));
+      if (!is_signed) return first();
+      return two(StripOp::kLargerInt, first(), two(StripOp::kSubtractInt, zero, first()));
     case Op::kNegate:
-      return two(StripOp::kSubtractInt, zero, a());
+      return two(StripOp::kSubtractInt, zero, first());
     case Op::kSquare:
-      return two(StripOp::kMultiplyInt, a(), a());
+      return two(StripOp::kMultiplyInt, first(), first());
     case Op::kBitwiseNot:
-      return opposite(a());
+      return opposite(first());
     case Op::kRelu:
-      if (!is_signed) return a();
-      return two(StripOp::kLargerInt, a(), zero);
+      if (!is_signed) return first();
+      return two(StripOp::kLargerInt, first(), zero);
     case Op::kPopcount:
-      return onesOf(a());
+      return onesOf(first());
     case Op::kCountLeadingZeros:
       return leadingZeros();
     case Op::kSignum:
-      if (!is_signed) return two(StripOp::kSmallerUInt, a(), bitsOf(1));
-      return two(StripOp::kSubtractInt, two(StripOp::kLessInt, a(), zero),
-                 two(StripOp::kLessInt, zero, a()));
+      if (!is_signed) return two(StripOp::kSmallerUInt, first(), bitsOf(1));
+      return two(StripOp::kSubtractInt, two(StripOp::kLessInt, first(), zero),
+                 two(StripOp::kLessInt, zero, first()));
     default:
       return {};
   }
@@ -275,9 +279,9 @@ Result Formulas::ofIntegerPairs(Op op, bool is_signed) {
     case Op::kLessThan:
       return both(less);
     case Op::kLessThanEqual:
-      return opposite(two(less, c(), a()));
+      return opposite(two(less, second(), first()));
     case Op::kGreaterThan:
-      return two(less, c(), a());
+      return two(less, second(), first());
     case Op::kGreaterThanEqual:
       return opposite(both(less));
     case Op::kDivide:
@@ -304,7 +308,7 @@ Value Formulas::onesOf(Value x) {
 
 /// From the ones after all bits below the first one are set.
 Value Formulas::leadingZeros() {
-  Value x = a();
+  Value x = first();
   for (std::uint32_t width = 1; width < 32; width *= 2)
     x = two(StripOp::kOr, x, two(StripOp::kShiftRight, x, bitsOf(width)));
   return two(StripOp::kSubtractInt, bitsOf(32), onesOf(x));
@@ -317,29 +321,31 @@ Result Formulas::divided(Op op, bool is_signed) {
   const std::uint32_t d = *in_[1].constant;
   const Value q = is_signed ? quotientBy(static_cast<std::int32_t>(d)) : quotientBy(d);
   if (op == Op::kDivide) return q;
-  return two(StripOp::kSubtractInt, a(), two(StripOp::kMultiplyInt, q, bitsOf(d)));
+  return two(StripOp::kSubtractInt, first(), two(StripOp::kMultiplyInt, q, bitsOf(d)));
 }
 
 Value Formulas::quotientBy(std::uint32_t d) {
   if (d == 0) return bitsOf(kAll);
   if (std::has_single_bit(d))
-    return two(StripOp::kShiftRight, a(), bitsOf(static_cast<std::uint32_t>(std::countr_zero(d))));
+    return two(StripOp::kShiftRight, first(),
+               bitsOf(static_cast<std::uint32_t>(std::countr_zero(d))));
   // The least 2^p / d, rounded up, that is close enough; it has 33 bits.
   const int log = 32 - std::countl_zero(d);
   const auto inverse = static_cast<std::uint32_t>(
       ((std::uint64_t{1} << 32) * ((std::uint64_t{1} << log) - d)) / d + 1);
-  const Value high = two(StripOp::kHighProductUInt, a(), bitsOf(inverse));
-  const Value half = two(StripOp::kShiftRight, two(StripOp::kSubtractInt, a(), high), bitsOf(1));
+  const Value high = two(StripOp::kHighProductUInt, first(), bitsOf(inverse));
+  const Value half =
+      two(StripOp::kShiftRight, two(StripOp::kSubtractInt, first(), high), bitsOf(1));
   return two(StripOp::kShiftRight, two(StripOp::kAddInt, half, high),
              bitsOf(static_cast<std::uint32_t>(log - 1)));
 }
 
 Value Formulas::quotientBy(std::int32_t d) {
   if (d == 0) return bitsOf(kAll);
-  if (d == 1) return a();
-  if (d == -1) return two(StripOp::kSubtractInt, bitsOf(0), a());
+  if (d == 1) return first();
+  if (d == -1) return two(StripOp::kSubtractInt, bitsOf(0), first());
   if (d == std::numeric_limits<std::int32_t>::min())
-    return two(StripOp::kAnd, two(StripOp::kEqualInt, a(), bitsOf(kSign)), bitsOf(1));
+    return two(StripOp::kAnd, two(StripOp::kEqualInt, first(), bitsOf(kSign)), bitsOf(1));
   const std::uint64_t size = d < 0 ? 0u - static_cast<std::uint32_t>(d) : d;
   // The least p for which 2^p / size, rounded up, is close enough for all 32-bit numbers.
   int p = 32;
@@ -349,17 +355,17 @@ Value Formulas::quotientBy(std::int32_t d) {
   };
   while (!isClose()) ++p;
   const auto inverse = static_cast<std::uint32_t>((std::uint64_t{1} << p) / size + 1);
-  Value q = two(StripOp::kHighProductInt, a(), bitsOf(inverse));
-  if (inverse >= kSign) q = two(StripOp::kAddInt, q, a());  // it stands for inverse - 2^32
+  Value q = two(StripOp::kHighProductInt, first(), bitsOf(inverse));
+  if (inverse >= kSign) q = two(StripOp::kAddInt, q, first());  // it stands for inverse - 2^32
   q = two(StripOp::kShiftRightSign, q, bitsOf(static_cast<std::uint32_t>(p - 32)));
-  q = two(StripOp::kAddInt, q, two(StripOp::kShiftRight, a(), bitsOf(31)));
+  q = two(StripOp::kAddInt, q, two(StripOp::kShiftRight, first(), bitsOf(31)));
   return d < 0 ? two(StripOp::kSubtractInt, bitsOf(0), q) : q;
 }
 
 Result Formulas::ofMasks(Op op) {
   switch (op) {
     case Op::kLogicalNot:
-      return opposite(a());
+      return opposite(first());
     case Op::kLogicalAnd:
       return both(StripOp::kAnd);
     case Op::kLogicalOr:
@@ -377,17 +383,17 @@ Result Formulas::ofMasks(Op op) {
 
 /// The instruction gives the lowest integer for all that is out of range.
 Value Formulas::toInteger() {
-  const Value cut = b_.add(StripOp::kTruncateToInt, a());
-  const Value is_large = two(StripOp::kLessEqual, number(0x1p31f), a());
-  const Value is_number = opposite(two(StripOp::kUnordered, a(), a()));
+  const Value cut = b_.add(StripOp::kTruncateToInt, first());
+  const Value is_large = two(StripOp::kLessEqual, number(0x1p31f), first());
+  const Value is_number = opposite(two(StripOp::kUnordered, first(), first()));
   return two(StripOp::kAnd, two(StripOp::kXor, cut, is_large), is_number);
 }
 
 /// An unsigned integer by halves of 16 bits: their sum is rounded once.
 Value Formulas::toFloat(bool is_signed) {
-  if (is_signed) return b_.add(StripOp::kIntToFloat, a());
-  const Value high = b_.add(StripOp::kIntToFloat, two(StripOp::kShiftRight, a(), bitsOf(16)));
-  const Value low = b_.add(StripOp::kIntToFloat, two(StripOp::kAnd, a(), bitsOf(0xffff)));
+  if (is_signed) return b_.add(StripOp::kIntToFloat, first());
+  const Value high = b_.add(StripOp::kIntToFloat, two(StripOp::kShiftRight, first(), bitsOf(16)));
+  const Value low = b_.add(StripOp::kIntToFloat, two(StripOp::kAnd, first(), bitsOf(0xffff)));
   return b_.add(StripOp::kMultiplyAdd, high, number(0x1p16f), low);
 }
 
@@ -396,17 +402,17 @@ Result Formulas::cast(ElementType from, ElementType to) {
   switch (from) {
     case ElementType::kFloat:
       if (to == ElementType::kInt32) return toInteger();
-      if (to == ElementType::kBool) return opposite(two(StripOp::kEqual, a(), bitsOf(0)));
+      if (to == ElementType::kBool) return opposite(two(StripOp::kEqual, first(), bitsOf(0)));
       return {};
     case ElementType::kInt32:
     case ElementType::kUInt32:
       if (to == ElementType::kFloat) return toFloat(from == ElementType::kInt32);
-      if (to == ElementType::kBool) return opposite(two(StripOp::kEqualInt, a(), bitsOf(0)));
-      if (is_integer) return a();
+      if (to == ElementType::kBool) return opposite(two(StripOp::kEqualInt, first(), bitsOf(0)));
+      if (is_integer) return first();
       return {};
     case ElementType::kBool:
-      if (to == ElementType::kFloat) return two(StripOp::kAnd, a(), number(1.0f));
-      if (is_integer) return two(StripOp::kAnd, a(), bitsOf(1));
+      if (to == ElementType::kFloat) return two(StripOp::kAnd, first(), number(1.0f));
+      if (is_integer) return two(StripOp::kAnd, first(), bitsOf(1));
       return {};
     default:
       return {};
@@ -415,7 +421,7 @@ Result Formulas::cast(ElementType from, ElementType to) {
 
 /// Operands: the value, the lowest and the highest.
 Result Formulas::clamp(ElementType type) {
-  if (type == ElementType::kFloat) return extreme(false, extreme(true, a(), in_[1]), in_[2]);
+  if (type == ElementType::kFloat) return extreme(false, extreme(true, first(), in_[1]), in_[2]);
   const bool is_signed = type == ElementType::kInt32;
   const Value above = both(is_signed ? StripOp::kLargerInt : StripOp::kLargerUInt);
   return two(is_signed ? StripOp::kSmallerInt : StripOp::kSmallerUInt, above, in_[2].value);
@@ -431,7 +437,7 @@ Result addOperation(StripBuilder& builder, Op op, ElementType operand, ElementTy
   if (!is_integer && type != ElementType::kFloat && type != ElementType::kBool) return {};
   Formulas formulas(builder, operands);
   if (op == Op::kCast) return formulas.cast(type, simd::blockType(result));
-  if (op == Op::kSelect) return formulas.select();
+  if (op == Op::kSelect) return formulas.selected();
   if (type == ElementType::kBool) return formulas.ofMasks(op);
   if (op == Op::kClamp) return formulas.clamp(type);
   const bool is_pair = numOperands(op) == 2;

@@ -16,8 +16,9 @@ struct StripOperand {
 };
 using StripOperands = std::array<StripOperand, 3>;
 
-/// Adds op(operands), with the bits that findMap's loops give; values of kHalf, and the bits of
-/// bfloat16 in a kUInt16, are floats. None if the operation, or its type, has no formula here.
+/// Adds op(operands), with the bits that findMap's loops give, NaNs apart; values of kHalf, and the
+/// bits of bfloat16 in a kUInt16, are floats. None if the operation, or its type, has no formula
+/// here.
 std::optional<code::StripBuilder::Value> addOperation(code::StripBuilder& builder, Op op,
                                                       ElementType operand, ElementType result,
                                                       const StripOperands& operands);

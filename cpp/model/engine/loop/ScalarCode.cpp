@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/Workspace.hpp"
+#include "engine/loop/LoopCode.hpp"
 #include "engine/loop/ScalarControl.hpp"
 
 namespace ipujax::engine::loop {
@@ -37,15 +38,19 @@ Place ScalarCode::slot() {
   return {1, at};
 }
 
-std::size_t ScalarCode::add(Function function, const Operands& operands, std::int64_t immediate) {
+std::size_t ScalarCode::add(Function function, const Operands& operands, std::int64_t immediate,
+                            const Meaning& meaning) {
   for (auto& held : held_) held.reset();
-  ops_.push_back({function, operands, immediate});
+  ops_.push_back({function, operands, immediate, meaning});
   return ops_.size() - 1;
 }
 
 void ScalarCode::addCopy(const Place& a, const Place& out, std::size_t bytes) {
   forget(out, static_cast<std::int64_t>(bytes));
-  ops_.push_back({scalar::copyOf(bytes), {.a = a, .out = out}, static_cast<std::int64_t>(bytes)});
+  ops_.push_back({scalar::copyOf(bytes),
+                  {.a = a, .out = out},
+                  static_cast<std::int64_t>(bytes),
+                  {.kind = Meaning::Kind::kCopy, .bytes = bytes}});
 }
 
 void ScalarCode::addValue(const simd::MapKey& key, const Operands& operands) {
@@ -57,7 +62,7 @@ void ScalarCode::addValue(const simd::MapKey& key, const Operands& operands) {
   Function function = simd::findScalar(key, held);
   if (!function) function = simd::findScalar(key);
   setHeld(key.result, operands.out);
-  ops_.push_back({function, operands, 0});
+  ops_.push_back({function, operands, 0, {.kind = Meaning::Kind::kValue, .key = key}});
 }
 
 void ScalarCode::setHeld(ElementType type, const Place& place) {
@@ -93,14 +98,42 @@ void ScalarCode::run(LoopRun& run) const {
   bases[0] = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(constants_.data()));
   bases[1] = workspace.get(static_cast<std::int64_t>(8 * num_slots_));
   for (std::size_t b = 2; b < bases_.size(); ++b) bases[b] = addressOf(bases_[b], run.bindings);
-  auto* ops = workspace.get<simd::ScalarOp>(static_cast<std::int64_t>(ops_.size()));
+  code_.code ? runCode(run, bases) : runFunctions(run, bases);
+}
+
+namespace {
+
+simd::ScalarOp withAddresses(const CodeOp& op, std::byte* const* bases) {
   const auto address = [&](const Place& place) { return bases[place.base] + place.offset; };
-  for (std::size_t i = 0; i < ops_.size(); ++i) {
-    const auto& [a, b, c, out] = ops_[i].operands;
-    ops[i] = {ops_[i].function, address(a),   address(b),
-              address(c),       address(out), ops_[i].immediate};
-  }
+  const auto& [a, b, c, out] = op.operands;
+  return {op.function, address(a), address(b), address(c), address(out), op.immediate};
+}
+
+}  // namespace
+
+void ScalarCode::runFunctions(LoopRun& run, std::byte* const* bases) const {
+  Workspace workspace;
+  auto* ops = workspace.get<simd::ScalarOp>(static_cast<std::int64_t>(ops_.size()));
+  for (std::size_t i = 0; i < ops_.size(); ++i) ops[i] = withAddresses(ops_[i], bases);
   ops[0].function(ops, &run, 0, 0.0f);
 }
+
+void ScalarCode::runCode(LoopRun& run, std::byte* const* bases) const {
+  Workspace workspace;
+  auto* ops = workspace.get<simd::ScalarOp>(static_cast<std::int64_t>(2 * code_.called.size()));
+  for (std::size_t i = 0; i < code_.called.size(); ++i) {
+    const CodeOp& op = ops_[code_.called[i]];
+    ops[2 * i] = withAddresses(op, bases);
+    // Not the one that takes operands from registers.
+    if (op.meaning.kind == Meaning::Kind::kValue)
+      ops[2 * i].function = simd::findScalar(op.meaning.key);
+    ops[2 * i + 1] = {.function = scalar::end};
+  }
+  LoopState state{&run, ops, &run.cancelled, nullptr};
+  code_.code->run(bases, &state);
+  if (state.error) std::rethrow_exception(state.error);
+}
+
+void ScalarCode::finish() { code_ = loopCode(ops_, constants_); }
 
 }  // namespace ipujax::engine::loop

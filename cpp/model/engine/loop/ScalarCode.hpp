@@ -2,31 +2,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/loop/LoopCode.hpp"
 #include "engine/loop/LoopKernel.hpp"
-#include "engine/simd/ScalarOps.hpp"
 
 namespace ipujax::engine::loop {
-
-/// A byte whose address only a run knows.
-struct Place {
-  std::uint32_t base = 0;
-  std::int64_t offset = 0;  ///< bytes
-  Place at(std::int64_t bytes) const { return {base, offset + bytes}; }
-  friend bool operator==(const Place&, const Place&) = default;
-};
 
 /// Threaded code that is assembled once and gets the addresses of its memory for each run.
 /// Immutable and re-entrant once it is complete.
 class ScalarCode {
  public:
   using Function = simd::ScalarOp::Function;
-  struct Operands {
-    Place a{}, b{}, c{}, out{};
-  };
+  using Operands = CodeOperands;
 
   explicit ScalarCode(const Image& image) : image_(&image) {}
 
@@ -51,19 +42,23 @@ class ScalarCode {
   void freeSlots() { num_used_slots_ = 0; }
 
   /// Returns the operation's number.
-  std::size_t add(Function function, const Operands& operands, std::int64_t immediate = 0);
+  std::size_t add(Function function, const Operands& operands, std::int64_t immediate = 0,
+                  const Meaning& meaning = {});
   /// out <- a, `bytes` of them.
   void addCopy(const Place& a, const Place& out, std::size_t bytes);
   /// An operation that findScalar knows.
   void addValue(const simd::MapKey& key, const Operands& operands);
   /// An operation chosen by whether its operand a is held; it gives a value of `type`.
   template <class F>
-  void addHolding(ElementType a, ElementType type, const F& functionOf, const Operands& operands) {
+  void addHolding(ElementType a, ElementType type, const F& functionOf, const Operands& operands,
+                  const Meaning& meaning) {
     const auto function = functionOf(isHeld(a, operands.a));
-    add(function, operands);
+    add(function, operands, 0, meaning);
     setHeld(type, operands.out);
   }
   std::size_t size() const { return ops_.size(); }
+  /// Call this once it is complete: makes machine code of it, where there can be any.
+  void finish();
 
   void run(LoopRun& run) const;
 
@@ -76,11 +71,6 @@ class ScalarCode {
     std::size_t number = 0;
     std::int64_t before = 0;
   };
-  struct Op {
-    Function function;
-    Operands operands;
-    std::int64_t immediate;
-  };
   Place placeAt(const Base& base);
   bool isHeld(ElementType type, const Place& place) const {
     return held_[simd::isHeldAsNumber(type)] == place;
@@ -89,10 +79,13 @@ class ScalarCode {
   /// Called when the memory there is overwritten.
   void forget(const Place& place, std::int64_t bytes);
 
+  void runFunctions(LoopRun& run, std::byte* const* bases) const;
+  void runCode(LoopRun& run, std::byte* const* bases) const;
   static std::byte* addressOf(const Base& base, const ReplicaBindings& bindings);
 
   const Image* image_;  ///< while the code is assembled
-  std::vector<Op> ops_;
+  std::vector<CodeOp> ops_;
+  LoopCode code_;  ///< without code, the functions run, one after the other
   std::vector<Base> bases_{{Kind::kConstants}, {Kind::kSlots}};
   std::vector<std::int64_t> constants_{0};
   std::size_t num_used_slots_ = 0;

@@ -49,7 +49,8 @@ class Assembler {
   }
 
   ScalarCode take() {
-    code_.add(scalar::end, {});
+    addEnd();
+    code_.finish();
     return std::move(code_);
   }
   std::vector<std::unique_ptr<const LoopKernel>> takeLoops() { return std::move(loops_); }
@@ -165,7 +166,8 @@ class Assembler {
     repeated_ = std::min(repeated * count, kFewestSteps);
     constexpr auto kEndless = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
     const std::size_t at = code_.add(scalar::repeat, {.c = record},
-                                     static_cast<std::int64_t>(std::min(node.value, kEndless)));
+                                     static_cast<std::int64_t>(std::min(node.value, kEndless)),
+                                     {.kind = Meaning::Kind::kRepeat});
     if (!addBlock(node.children[0])) return false;
     code_.setRecord(record, 0, distanceFrom(at));
     repeated_ = repeated;
@@ -178,7 +180,8 @@ class Assembler {
     const Place record = code_.record({0, 0, node.value != 0 ? 1 : 0, index});
     const std::uint64_t repeated = std::exchange(repeated_, kFewestSteps);
     const std::size_t at =
-        code_.add(scalar::repeatWhile, {.a = code_.predicate(index), .c = record});
+        code_.add(scalar::repeatWhile, {.a = code_.predicate(index), .c = record}, 0,
+                  {.kind = Meaning::Kind::kRepeatWhile});
     for (std::size_t child = 0; child < 2; ++child) {
       if (!addBlock(node.children[child])) return false;
       code_.setRecord(record, child, distanceFrom(at));
@@ -190,7 +193,8 @@ class Assembler {
   bool addBranch(std::uint32_t index, const Node& node) {
     if (node.predicate.type != ElementType::kBool) return false;
     const Place record = code_.record({0, 0});
-    const std::size_t at = code_.add(scalar::branch, {.a = code_.predicate(index), .c = record});
+    const std::size_t at = code_.add(scalar::branch, {.a = code_.predicate(index), .c = record}, 0,
+                                     {.kind = Meaning::Kind::kBranch});
     for (std::size_t child = 0; child < 2; ++child) {
       if (!addBlock(node.children[child])) return false;
       code_.setRecord(record, child, distanceFrom(at));
@@ -205,7 +209,8 @@ class Assembler {
     const Place record = code_.record(words);
     const std::size_t at =
         code_.add(scalar::choose(sizeOf(node.predicate.type)),
-                  {.a = code_.predicate(index), .c = record}, static_cast<std::int64_t>(cases));
+                  {.a = code_.predicate(index), .c = record}, static_cast<std::int64_t>(cases),
+                  {.kind = Meaning::Kind::kChoose, .bytes = sizeOf(node.predicate.type)});
     for (std::size_t i = 0; i <= cases; ++i) {
       code_.setRecord(record, i < cases ? 2 * i + 2 : 2 * cases + 1, distanceFrom(at));
       if (!addBlock(node.children[i])) return false;
@@ -216,9 +221,10 @@ class Assembler {
 
   bool addBlock(std::uint32_t index) {
     if (!add(index)) return false;
-    code_.add(scalar::end, {});
+    addEnd();
     return true;
   }
+  void addEnd() { code_.add(scalar::end, {}, 0, {.kind = Meaning::Kind::kEnd}); }
   std::int64_t distanceFrom(std::size_t at) const {
     return static_cast<std::int64_t>(code_.size() - at);
   }

@@ -87,13 +87,20 @@ Place addAddress(const Row& row, ScalarCode& code) {
   const Place address = code.slot();
   const std::int64_t index_bytes =
       row.indices().strides.back() * static_cast<std::int64_t>(sizeOf(row.indices().type));
+  const bool clamps = outsideOf(row.step.attributes) == Outside::kClamp;
+  const ElementType type = row.indices().type;
   for (std::size_t k = 0; k < row.integers("map").size(); ++k) {
+    const bool may = clamps && type != ElementType::kUInt64;
+    const Meaning locates{.kind = may ? Meaning::Kind::kLocate : Meaning::Kind::kCall,
+                          .index = type,
+                          .from_address = k > 0};
     const Place index = code.operand(row.number, 1).at(static_cast<std::int64_t>(k) * index_bytes);
     code.add(scalar::locate(row.indices().type, outsideOf(row.step.attributes), k > 0),
              {.a = index,
               .b = k > 0 ? address : code.operand(row.number, 0),
               .c = limitsOf(row, k, code),
-              .out = address});
+              .out = address},
+             0, locates);
   }
   return address;
 }
@@ -109,6 +116,11 @@ bool isElement(const Row& row) {
 
 std::int64_t immediateOf(const Row& row, const Piece& piece) {
   return scalar::isWord(row.piece_bytes) ? piece.large : static_cast<std::int64_t>(row.piece_bytes);
+}
+
+Meaning meaningOf(Meaning::Kind kind, const Row& row) {
+  if (!scalar::isWord(row.piece_bytes)) return {};
+  return {.kind = kind, .bytes = row.piece_bytes};
 }
 
 /// The operation that combines elements, if the row is always in range and moves by elements.
@@ -133,13 +145,14 @@ bool addRowLoad(const Image& image, std::uint64_t number, ScalarCode& code) {
                     {.a = code.operand(number, 1),
                      .b = code.operand(number, 0),
                      .c = limitsOf(*row, 0, code),
-                     .out = to});
+                     .out = to},
+                    {.kind = Meaning::Kind::kLoadElement, .bytes = sizeOf(type), .index = index});
     return true;
   }
   const Place address = addAddress(*row, code);
   for (const Piece& piece : row->pieces)
     code.add(scalar::loadAt(row->piece_bytes), {.a = address, .out = to.at(piece.small)},
-             immediateOf(*row, piece));
+             immediateOf(*row, piece), meaningOf(Meaning::Kind::kLoadAt, *row));
   code.freeSlots();
   return true;
 }
@@ -158,12 +171,12 @@ bool addRowStore(const Image& image, std::uint64_t number, ScalarCode& code) {
     if (!replaces) {
       const Place found = code.slot();
       code.add(scalar::loadAt(row->piece_bytes), {.a = address, .out = found},
-               immediateOf(*row, piece));
+               immediateOf(*row, piece), meaningOf(Meaning::Kind::kLoadAt, *row));
       code.addValue({*combine, type, type}, {.a = found, .b = value, .out = found});
       value = found;
     }
     code.add(scalar::storeAt(row->piece_bytes), {.a = value, .out = address},
-             immediateOf(*row, piece));
+             immediateOf(*row, piece), meaningOf(Meaning::Kind::kStoreAt, *row));
   }
   code.freeSlots();
   return true;

@@ -147,7 +147,6 @@ std::size_t bytesOf(StripOp op) {
       return 1;
     case StripOp::kLoadHalf:
     case StripOp::kLoadBFloat16:
-    case StripOp::kScalarBFloat16:
     case StripOp::kStoreHalf:
     case StripOp::kStoreBFloat16:
       return 2;
