@@ -22,7 +22,9 @@ BY_INSTRUCTION_SET = (
     "test_gemm",
     "test_integer_gemm",
     "test_convolution_kernel",
-    "test_series",
+    "test_expr_program",
+    "test_division",
+    "test_loop_scalars",
 )
 RUNS = [(source, "") for source in SOURCES] + [
     (source, isa)

@@ -289,12 +289,13 @@ void byOpenBlas(ThreadPool* pool, const Gemm& g) {
 
 bool suitsLanes(const Gemm& g, std::int64_t count) {
   constexpr std::int64_t kFewest = 8;
-  constexpr std::int64_t kMostInDot = 7;  // longer ones are added in lanes of their own
+  // Longer dot products are added in lanes of their own.
+  const std::int64_t most_in_dot = isa() == Isa::kBaseline ? 3 : 7;
   const bool floats = g.a.type == ElementType::kFloat && g.b.type == ElementType::kFloat &&
                       g.c.type == ElementType::kFloat;
   return floats && g.scale == 1.0f && !g.accumulate && g.half_block == 0 && count >= kFewest &&
          std::max({g.m * g.k, g.k * g.n, g.m * g.n}) <= kMostSmallElements &&
-         (g.k <= kMostInDot || !isByDot(oriented(g)));
+         (g.k <= most_in_dot || !isByDot(oriented(g)));
 }
 
 std::int64_t packedSize(std::int64_t k, std::int64_t n) {

@@ -8,11 +8,11 @@
 /// least-squares (Lawson) fits; the error beside each is that of the fit, relative to the result.
 namespace ipujax::engine {
 
-/// `Math` has the types F (a float), U (its bits) and B (a truth), with arithmetic, comparisons and
-/// bitwise operators as in C++, and:
+/// `Math` has the types F (a float) and U (its bits), with arithmetic, comparisons and bitwise
+/// operators as in C++, and:
 ///   madd(a, b, c)      a * b + c; rounded once if the CPU can
 ///   bits(F), of(U)     the bits of a float, and back
-///   choose(B, a, b)    a if true, else b
+///   choose(truth, a, b)    a if true, else b
 ///   isNan(F)
 ///   least(U, U), leastSigned(U, U)    the smaller integer
 ///   shiftSigned(U, n)  shifts in the sign

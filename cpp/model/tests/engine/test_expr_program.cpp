@@ -50,9 +50,19 @@ Bytes random(ElementType type, std::size_t n, std::mt19937& r) {
   return b;
 }
 
-constexpr ElementType kTypes[] = {ElementType::kFloat, ElementType::kHalf,  ElementType::kInt32,
-                                  ElementType::kBool,  ElementType::kInt64, ElementType::kUInt8,
-                                  ElementType::kUInt32};
+constexpr ElementType kTypes[] = {ElementType::kFloat,  ElementType::kHalf,  ElementType::kInt32,
+                                  ElementType::kBool,   ElementType::kInt64, ElementType::kUInt8,
+                                  ElementType::kUInt32, ElementType::kInt16, ElementType::kUInt16,
+                                  ElementType::kInt8};
+
+/// Which NaN an operation gives is not defined, so that floats stay floats; bools are 0 or 1.
+bool mayBitcast(ElementType from, ElementType to) {
+  const auto isInteger = [](ElementType t) {
+    return t != ElementType::kBool && t < ElementType::kHalf;
+  };
+  if (from == ElementType::kHalf) return to == ElementType::kInt16;
+  return isInteger(from) && isInteger(to) && sizeOf(from) == sizeOf(to);
+}
 
 /// A random program over one input of each type and a few constants, several outputs.
 ExprProgram randomProgram(std::mt19937& r, std::size_t length) {
@@ -69,7 +79,8 @@ ExprProgram randomProgram(std::mt19937& r, std::size_t length) {
       if (op == Op::kCast || r() % 6 == 0) {
         values.push_back(b.cast(x, kTypes[r() % std::size(kTypes)]));
       } else if (op == Op::kBitcast) {
-        if (b.typeOf(x) == ElementType::kHalf) values.push_back(b.bitcast(x, ElementType::kInt16));
+        const auto to = kTypes[r() % std::size(kTypes)];
+        if (mayBitcast(b.typeOf(x), to)) values.push_back(b.bitcast(x, to));
       } else if (op == Op::kReducePrecision) {
         values.push_back(b.reducePrecision(x, 5, 7));
       } else if (expr::numOperands(op) == 1) {
@@ -167,7 +178,7 @@ TEST(random_programs_equal_their_steps) {
   }
 }
 
-/// Sums, differences and products with an input or one number, in either order: links of two.
+/// Sums, differences and products with an input or one number, in either order.
 TEST(runs_of_arithmetic_equal_their_steps) {
   constexpr ElementType kFloat = ElementType::kFloat;
   std::mt19937 r(11);
@@ -211,6 +222,27 @@ TEST(chains_hold_any_number_of_values) {
     const std::vector<Bytes> inputs{random(type, 700, r)};
     CHECK(same(run(p, inputs, 700), stepByStep(p, inputs, 700).back(), type));
   }
+}
+
+/// 16-bit integers seen as bfloat16 numbers, before and after other operations.
+TEST(small_integers_may_be_bfloat16) {
+  std::mt19937 r(13);
+  ExprBuilder b({ElementType::kInt16, ElementType::kUInt16});
+  const auto seen = b.bitcast(b.input(0), ElementType::kUInt16);
+  const auto x = b.apply(Op::kFromBFloat16, {seen});
+  const auto y = b.apply(Op::kFromBFloat16, {b.apply(Op::kBitwiseXor, {b.input(1), seen})});
+  const auto sum = b.apply(Op::kAdd, {b.apply(Op::kNegate, {x}), y});
+  const auto stored = b.apply(Op::kToBFloat16, {sum});
+  b.output(b.bitcast(stored, ElementType::kInt16));
+  b.output(b.apply(Op::kFromBFloat16, {stored}));
+  b.output(b.apply(Op::kToBFloat16, {b.apply(Op::kNegate, {x})}));  // signalling NaNs stay so
+  const ExprProgram p = b.build();
+  const std::vector<Bytes> inputs{random(ElementType::kInt16, 700, r),
+                                  random(ElementType::kUInt16, 700, r)};
+  const auto values = stepByStep(p, inputs, 700);
+  CHECK(same(run(p, inputs, 700, 1), values[static_cast<std::size_t>(p.outputs()[1])],
+             ElementType::kFloat));
+  CHECK(run(p, inputs, 700, 2) == values[static_cast<std::size_t>(p.outputs()[2])]);
 }
 
 /// One vector or less, whole lines of a strip, and slightly more: no element is left out.

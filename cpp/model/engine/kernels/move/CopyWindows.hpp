@@ -153,8 +153,11 @@ class Windows {
         std::int64_t from = row, number = 0;
         bool is_inside = true;
         for (const Index& index : each) {
-          const std::int64_t start = place(read<I>(at + index.at), index.limit);
-          is_inside &= static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
+          std::int64_t start = place(read<I>(at + index.at), index.limit);
+          const bool fits =
+              static_cast<std::uint64_t>(start) <= static_cast<std::uint64_t>(index.limit);
+          start &= -std::int64_t{fits};  // far outside, products would overflow
+          is_inside &= fits;
           from += start * index.stride;
           number += start * index.number;
         }
