@@ -6,6 +6,7 @@
 
 #include "engine/Half.hpp"
 #include "engine/expr/ExprRotations.hpp"
+#include "engine/expr/StripOps.hpp"
 #include "engine/loop/Regions.hpp"
 #include "engine/loop/ScalarControl.hpp"
 #include "engine/simd/MapOps.hpp"
@@ -19,6 +20,7 @@ using expr::Op;
 using simd::blockType;
 
 constexpr std::size_t kMostInstructions = 256;
+constexpr std::size_t kFewestInKernel = 4;  ///< elements for which functions' own loops are faster
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
 std::size_t index(std::int32_t value) { return static_cast<std::size_t>(value); }
@@ -201,6 +203,14 @@ bool isKnown(const ExprProgram& program) {
   });
 }
 
+/// Whether machine code would call functions for some of its operations, such as a sine.
+bool callsFunctions(const ExprProgram& program) {
+  return std::ranges::any_of(program.instructions(), [&](const Instruction& i) {
+    const bool is_constant = i.op == Op::kConstant || i.op == Op::kBitcast;
+    return !is_constant && !expr::hasStrip(i.op, program.typeOf(i.args[0]), i.type);
+  });
+}
+
 }  // namespace
 
 bool addMap(const Image& image, std::uint64_t number, ScalarCode& code) {
@@ -211,7 +221,7 @@ bool addMap(const Image& image, std::uint64_t number, ScalarCode& code) {
   const std::size_t most = elements == 1 ? kMostInstructions : kInstructionsOfStep;
   if (elements == 0 || elements > most || elements * program.instructions().size() > most)
     return false;
-  if (!isKnown(program)) return false;
+  if (!isKnown(program) || (elements >= kFewestInKernel && callsFunctions(program))) return false;
   MapStep step{program, {}};
   std::vector<Footprint> footprints;
   for (const OperandDesc& operand : desc.operands)
