@@ -93,20 +93,18 @@ bool Stretch::run(std::byte* block, int bank) const {
   if (indices_) indices_->runBlock(inputs, pointers + 2 * each, 1, block + indices_scratch_);
   for (const Row& row : loads_) {
     const std::byte* array_at = *array++;
-    row.windows->forEach(
-        block + row.index_at, 0, 1, [&](std::int64_t at, std::int64_t, std::int64_t) {
-          for (std::size_t i = 0; i < row.copies; ++i)
-            std::memcpy(block + row.row_at + i * row.bytes, array_at + at, row.bytes);
-        });
+    row.windows->forFirst(block + row.index_at, [&](std::int64_t at, std::int64_t, std::int64_t) {
+      for (std::size_t i = 0; i < row.copies; ++i)
+        std::memcpy(block + row.row_at + i * row.bytes, array_at + at, row.bytes);
+    });
   }
   main_.runBlock(inputs, inputs + num_inputs_, width_, block + main_scratch_);
   if (asks_ && block[go_at_] == std::byte{0}) return false;
   for (const Row& row : stores_) {
     std::byte* array_at = *array++;
-    row.windows->forEach(block + row.index_at, 0, 1,
-                         [&](std::int64_t at, std::int64_t, std::int64_t) {
-                           std::memcpy(array_at + at, block + row.row_at, row.bytes);
-                         });
+    row.windows->forFirst(block + row.index_at, [&](std::int64_t at, std::int64_t, std::int64_t) {
+      std::memcpy(array_at + at, block + row.row_at, row.bytes);
+    });
   }
   return true;
 }
