@@ -182,8 +182,7 @@ def create_vertex(
         constants: fields with values: arrays, or functions from the inputs'
             `jax.ShapeDtypeStruct`s and the attributes to arrays. Each tile gets them.
         cycles: worker cycles of one vertex, from the inputs' `jax.ShapeDtypeStruct`s and the
-            attributes. Without it the model assumes 30, and 10 for each element of the largest
-            field.
+            attributes. Without it the model counts the instructions of the source's loops.
         flags: for the compiler, such as "-O3".
         reference: the same function in `jax.numpy`, from the arrays of one tile and the attributes
             to the results. Other platforms run it, and it is differentiated.
