@@ -5,7 +5,7 @@ namespace {
 
 constexpr unsigned numberOf(Gpr r) { return static_cast<unsigned>(r); }
 constexpr unsigned kIndex = numberOf(Gpr::kRcx);
-constexpr unsigned kNone = numberOf(Gpr::kRsp);  ///< as an index: there is none
+constexpr unsigned kNoIndex = numberOf(Gpr::kRsp);  ///< a SIB byte's index field without a register
 
 /// Bit `n`, inverted as prefixes have it.
 constexpr unsigned inverted(unsigned number, unsigned n) { return (~number >> n) & 1u; }
@@ -25,7 +25,7 @@ void Encoder::modRm(unsigned reg, const Operand& rm) {
   if (!rm.is_memory) return byte(0xc0u | (reg & 7u) << 3 | (rm.reg & 7u));
   byte(0x84u | (reg & 7u) << 3);
   const unsigned log = rm.at.scale == 8 ? 3 : rm.at.scale == 4 ? 2 : rm.at.scale == 2 ? 1 : 0;
-  byte(log << 6 | (rm.at.scale > 0 ? kIndex : kNone) << 3 | (numberOf(rm.at.base) & 7u));
+  byte(log << 6 | (rm.at.scale > 0 ? kIndex : kNoIndex) << 3 | (numberOf(rm.at.base) & 7u));
   word(static_cast<std::uint32_t>(rm.at.offset));
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <type_traits>
 
 #include "engine/code/StripPlacement.hpp"
 #include "engine/expr/ExprChain.hpp"
@@ -274,22 +275,19 @@ class Compiler {
       case Meaning::Kind::kCopy:
         if (op.meaning.bytes > 8 || !std::has_single_bit(op.meaning.bytes)) return callFunction(i);
         out_.loadInteger(Gpr::kRax, addressOf(op.operands.a), op.meaning.bytes, false);
-        return out_.storeInteger(Gpr::kRax, addressOf(op.operands.out, Gpr::kRcx),
-                                 op.meaning.bytes);
+        return storeResult(op, Gpr::kRax, op.meaning.bytes);
       case Meaning::Kind::kLoadElement:
         locate(op, false);
         out_.loadInteger(Gpr::kRax, {Gpr::kRdx}, op.meaning.bytes, false);
-        return out_.storeInteger(Gpr::kRax, addressOf(op.operands.out, Gpr::kRcx),
-                                 op.meaning.bytes);
+        return storeResult(op, Gpr::kRax, op.meaning.bytes);
       case Meaning::Kind::kLocate:
         locate(op, op.meaning.from_address);
-        return out_.storeInteger(Gpr::kRdx, addressOf(op.operands.out, Gpr::kRcx), 8);
+        return storeResult(op, Gpr::kRdx, 8);
       case Meaning::Kind::kLoadAt:
         out_.load(Gpr::kRdx, addressOf(op.operands.a));
         out_.loadInteger(Gpr::kRax, {Gpr::kRdx, 0, static_cast<std::int32_t>(op.immediate)},
                          op.meaning.bytes, false);
-        return out_.storeInteger(Gpr::kRax, addressOf(op.operands.out, Gpr::kRcx),
-                                 op.meaning.bytes);
+        return storeResult(op, Gpr::kRax, op.meaning.bytes);
       case Meaning::Kind::kStoreAt:
         return storeAt(op);
       default:
@@ -297,11 +295,14 @@ class Compiler {
     }
   }
 
+  void storeResult(const CodeOp& op, Gpr from, std::size_t bytes) {
+    out_.storeInteger(from, addressOf(op.operands.out, Gpr::kRcx), bytes);
+  }
+
   /// rdx <- the address of b, or the one it holds, moved by the clamped index a.
   void locate(const CodeOp& op, bool from_address) {
     const ElementType index = op.meaning.index;
-    const bool is_signed = index == ElementType::kInt8 || index == ElementType::kInt16 ||
-                           index == ElementType::kInt32 || index == ElementType::kInt64;
+    const bool is_signed = withInteger(index, []<class I>(I) { return std::is_signed_v<I>; });
     out_.loadInteger(Gpr::kRax, addressOf(op.operands.a), sizeOf(index), is_signed);
     out_.zero(Gpr::kRcx);
     out_.compareNumber(Gpr::kRax, 0);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/ElementType.hpp"
 #include "engine/Rank.hpp"
 #include "engine/image/Step.hpp"
 #include "engine/image/StepCheck.hpp"
@@ -58,13 +59,13 @@ class Windows {
   /// order.
   template <class F>
   void forEach(const std::byte* indices, std::int64_t begin, std::int64_t end, const F& fn) const {
-    withIndex([&]<class I>(I) { walk<I>(indices, begin, end, fn); });
+    withInteger(index_type_, [&]<class I>(I) { walk<I>(indices, begin, end, fn); });
   }
   /// The same for the first window alone.
   template <class F>
   void forFirst(const std::byte* indices, const F& fn) const {
     if (never_) return;
-    withIndex([&]<class I>(I) { one<I>(indices, 0, 0, fn); });
+    withInteger(index_type_, [&]<class I>(I) { one<I>(indices, 0, 0, fn); });
   }
 
   template <class I>
@@ -96,28 +97,6 @@ class Windows {
     std::int64_t number;  ///< start numbers per index
   };
 
-  template <class F>
-  void withIndex(const F& f) const {
-    switch (index_type_) {
-      case ElementType::kInt8:
-        return f(std::int8_t{});
-      case ElementType::kBool:
-      case ElementType::kUInt8:
-        return f(std::uint8_t{});
-      case ElementType::kInt16:
-        return f(std::int16_t{});
-      case ElementType::kUInt16:
-        return f(std::uint16_t{});
-      case ElementType::kInt32:
-        return f(std::int32_t{});
-      case ElementType::kUInt32:
-        return f(std::uint32_t{});
-      case ElementType::kInt64:
-        return f(std::int64_t{});
-      default:
-        return f(std::uint64_t{});
-    }
-  }
   [[noreturn]] static void fail(std::int64_t start, std::int64_t limit);
   /// Windows that wrap have one element along each indexed dimension here.
   std::int64_t placed(std::int64_t start, std::int64_t limit) const {
