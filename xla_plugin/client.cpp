@@ -9,6 +9,7 @@
 #include "executable.hpp"
 #include "handle.hpp"
 #include "loaded_executable.hpp"
+#include "processes.hpp"
 
 namespace ipujax::plugin {
 namespace {
@@ -17,21 +18,22 @@ Device& deviceOf(PJRT_Device* handle) { return object<Device>(handle); }
 
 }  // namespace
 
-Client::Client(PlatformConfig config)
-    : config_(std::move(config)), topology_(config_), devices_(std::make_shared<DeviceSet>()) {
-  for (std::int64_t node = 0; node < config_.num_nodes; ++node) {
-    for (std::int64_t i = 0; i < config_.device_count; ++i) {
-      const bool local = node == config_.node_id;
-      const auto id = static_cast<int>(node * config_.device_count + i);
-      auto& device = *devices_->all.emplace_back(
-          std::make_unique<Device>(id, static_cast<int>(node), local ? static_cast<int>(i) : -1,
-                                   config_.ofDevice(i), devices_->views));
-      handles_.push_back(&device);
-      if (!local) continue;
-      devices_->local.push_back(&device);
-      addressable_.push_back(&device);
-      memories_.insert(memories_.end(), device.memories().begin(), device.memories().end());
-    }
+Client::Client(PlatformConfig config, std::shared_ptr<hosts::Channel> channel)
+    : config_(std::move(config)),
+      topology_(config_),
+      channel_(std::move(channel)),
+      devices_(std::make_shared<DeviceSet>()) {
+  for (int id = 0; id < config_.numDevices(); ++id) {
+    const auto index = config_.indexOf(id);
+    const bool local = static_cast<std::int64_t>(index.node) == config_.node_id;
+    auto& device = *devices_->all.emplace_back(std::make_unique<Device>(
+        id, static_cast<int>(index.node), local ? static_cast<int>(index.local) : -1,
+        config_.ofDevice(index), devices_->views));
+    handles_.push_back(&device);
+    if (!local) continue;
+    devices_->local.push_back(&device);
+    addressable_.push_back(&device);
+    memories_.insert(memories_.end(), device.memories().begin(), device.memories().end());
   }
   DeviceSet::add(devices_);
 }
@@ -40,6 +42,11 @@ Client::~Client() {
   DeviceSet::remove(devices_);
   // Python's garbage collector may free the last array while a callback needs the GIL.
   bridge::withoutGil([this] { devices_->close(); });
+}
+
+const std::shared_ptr<hosts::Channel>& Client::channel() const {
+  if (!channel_) processes::failWithoutChannel();
+  return channel_;
 }
 
 Device& Client::deviceById(int id) const {
@@ -63,7 +70,8 @@ namespace {
 
 void create(PJRT_Client_Create_Args& args) {
   auto config = PlatformConfig::fromOptions(readNamedValues(args.create_options, args.num_options));
-  args.client = release(std::make_unique<Client>(std::move(config)));
+  auto channel = processes::meet(args, config);
+  args.client = release(std::make_unique<Client>(std::move(config), std::move(channel)));
 }
 
 void destroy(PJRT_Client_Destroy_Args& args) { adopt<Client>(args.client).reset(); }

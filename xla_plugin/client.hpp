@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device_set.hpp"
+#include "hosts/Channel.hpp"
 #include "platform_config.hpp"
 #include "topology.hpp"
 
@@ -14,7 +15,8 @@ namespace ipujax::plugin {
 /// Usually there is one, but a new one may be made before the last array of an old one is gone.
 class Client final : public PJRT_Client {
  public:
-  explicit Client(PlatformConfig config);
+  /// `channel` is null if there are no other processes, or no way to reach them.
+  Client(PlatformConfig config, std::shared_ptr<hosts::Channel> channel);
   ~Client();
 
   const PlatformConfig& config() const { return config_; }
@@ -23,6 +25,8 @@ class Client final : public PJRT_Client {
   const std::vector<PJRT_Device*>& devices() const { return handles_; }
   const std::vector<PJRT_Device*>& addressableDevices() const { return addressable_; }
   const std::vector<PJRT_Memory*>& addressableMemories() const { return memories_; }
+  /// To the other processes; throws if there is no way to reach them.
+  const std::shared_ptr<hosts::Channel>& channel() const;
   Device& deviceById(int id) const;       ///< throws for an unknown id
   Device& deviceByLocalId(int id) const;  ///< throws for an unknown id
 
@@ -34,6 +38,7 @@ class Client final : public PJRT_Client {
  private:
   const PlatformConfig config_;
   Topology topology_;
+  const std::shared_ptr<hosts::Channel> channel_;
   const std::shared_ptr<DeviceSet> devices_;
   std::vector<PJRT_Device*> handles_;
   std::vector<PJRT_Device*> addressable_;

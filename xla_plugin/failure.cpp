@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "hosts/PeerError.hpp"
 #include "runtime/DeviceError.hpp"
 #include "runtime/FeedError.hpp"
 #include "support/Signature.hpp"
@@ -22,6 +23,10 @@ FailurePtr currentFailure() noexcept {
     return makeFailure(PJRT_Error_Code_DATA_LOSS, error.what());
   } catch (const runtime::NotSupportedError& error) {
     return makeFailure(PJRT_Error_Code_UNIMPLEMENTED, error.what());
+  } catch (const hosts::PeerError& error) {
+    return makeFailure(PJRT_Error_Code_ABORTED, error.what());
+  } catch (const hosts::ExchangeCancelled& error) {
+    return makeFailure(PJRT_Error_Code_CANCELLED, error.what());
   } catch (const runtime::DeviceError& error) {
     return makeFailure(
         error.isRecoverable() ? PJRT_Error_Code_UNAVAILABLE : PJRT_Error_Code_INTERNAL,

@@ -128,7 +128,9 @@ Launch::Launch(std::shared_ptr<Placement> placement) : placement_(std::move(plac
   const auto replicas = placement_->devices.size();
   inputs_.reserve(replicas * placement_->program->signature().inputs.size());
   outputs_.reserve(replicas * placement_->program->outputs().size());
-  if (placement_->program->signature().takes_seed) seed_ = runtime::RunSeeds::shared().next();
+  if (!placement_->program->signature().takes_seed) return;
+  auto& seeds = runtime::RunSeeds::shared();
+  seed_ = placement_->peers ? seeds.nextShared() : seeds.next();
 }
 
 void Launch::take(std::span<PJRT_Buffer* const> arguments, std::uint64_t number) {
@@ -393,9 +395,15 @@ void Launch::run() noexcept {
   const auto& runtimes = placement_->runtimes;
   for (const auto& runtime : runtimes)
     runtime->counters.queued_runs.fetch_add(1, std::memory_order_relaxed);
+  finish(runInTurn());
+}
+
+FailurePtr Launch::runInTurn() noexcept {
+  const auto& runtimes = placement_->runtimes;
   const auto& signature = placement_->program->signature();
   const auto fails = [&](const auto& r) { return interrupts_ < r->interrupts_obeyed.load(); };
   FailurePtr failure = awaitInputs();
+  if (turn_) placement_->peers->channel().enterTurn(*turn_);
   if (!failure && std::ranges::any_of(runtimes, fails)) failure = interrupted(signature);
   if (!failure) {
     const RunLocks locks(runtimes);
@@ -407,11 +415,22 @@ void Launch::run() noexcept {
       failure = makeFailure(PJRT_Error_Code_CANCELLED, failure->message);
     }
   }
-  finish(failure);
+  return failure;
+}
+
+void Launch::takeTurn() {
+  if (placement_->peers) turn_ = placement_->peers->channel().takeTurn();
+}
+
+/// Other processes wait for a program that failed here, perhaps before it began.
+void Launch::endTurn(const FailurePtr& failure) noexcept {
+  if (!turn_) return;
+  if (failure) placement_->peers->fail(failure->message);
+  placement_->peers->channel().endTurn(*turn_);
 }
 
 bool Launch::mayOvertake() const {
-  return std::ranges::all_of(waits_, [](const auto& event) { return event->isReady(); });
+  return !placement_->peers && std::ranges::all_of(waits_, [](const auto& event) { return event->isReady(); });
 }
 
 std::chrono::milliseconds Launch::patience() const {
@@ -432,6 +451,7 @@ void Launch::fail(const FailurePtr& failure) noexcept { finish(failure); }
 
 /// Frees the arguments first, so that code that waits for the results sees their memory freed.
 void Launch::finish(const FailurePtr& failure) noexcept {
+  endTurn(failure);
   for (const auto& storage : held_) storage->unhold();
   held_.clear();
   inputs_.clear();

@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Launch final : public Task {
   bool inputsReady() const { return waits_.empty(); }  ///< when they were taken
   /// Makes a replica's output buffers, ready when `done` is.
   void makeOutputs(std::size_t replica, const Ref<Event>& done, PJRT_Buffer** outputs) const;
+  /// For launches that go to the queues: a place in the order of programs over several processes,
+  /// if this is one.
+  void takeTurn();
   /// Sets the event on which `run` and `fail` report; for launches that go to the queues.
   void setDone(Ref<Event> done);
 
@@ -53,6 +57,8 @@ class Launch final : public Task {
                std::uint64_t number);
   FailurePtr awaitInputs() const;
   FailurePtr runElsewhere();
+  FailurePtr runInTurn() noexcept;
+  void endTurn(const FailurePtr& failure) noexcept;
   FailurePtr runSession(runtime::Session& session) noexcept;
   FailurePtr runDetached(Connection connection) const noexcept;
   FailurePtr checkArrivals() const noexcept;
@@ -70,6 +76,7 @@ class Launch final : public Task {
   std::vector<bool> given_twice_;      // inputs passed more than once; empty if there are none
   FailurePtr poison_;                  // the failure of an input
   Ref<Event> done_;
+  std::optional<std::uint64_t> turn_;  // in the channel to other processes
 };
 
 }  // namespace ipujax::plugin

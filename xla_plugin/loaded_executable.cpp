@@ -34,6 +34,14 @@ std::string differing(const std::string& target, const std::string& other) {
   return found;
 }
 
+[[noreturn]] void failInCallback(const std::string& program) {
+  throw PluginError(PJRT_Error_Code_FAILED_PRECONDITION,
+                    "[ipu execute] needs programs over several processes to be called outside of "
+                    "host callbacks, so that all processes call them in the same order; got a call "
+                    "of " +
+                        program + " in a callback. Use jax.local_devices() there, or NumPy.");
+}
+
 std::span<PJRT_Buffer* const> argumentsOf(const PJRT_LoadedExecutable_Execute_Args& args,
                                           std::size_t device) {
   return {args.num_args ? args.argument_lists[device] : nullptr, args.num_args};
@@ -60,20 +68,26 @@ LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program
                         ". Compile it for these, or set the machine's options to the program's.");
   }
   std::vector<Device*> devices;
+  std::vector<std::uint32_t> hosts;
+  const auto partitions = static_cast<std::size_t>(assignment_.num_partitions);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto& device = client.deviceById(ids[i]);
-    if (!device.isAddressable()) {
-      throw PluginError(PJRT_Error_Code_UNIMPLEMENTED,
-                        "[ipu load] needs devices of this process; got device " +
-                            std::to_string(ids[i]) +
-                            " of another one. Use devices of jax.local_devices().");
-    }
-    const auto partitions = static_cast<std::size_t>(assignment_.num_partitions);
+    hosts.push_back(static_cast<std::uint32_t>(device.description().processIndex()));
+    if (!device.isAddressable()) continue;
     devices.push_back(&device);
     devices_.push_back(&device);
     logical_ids_.push_back({static_cast<int>(i / partitions), static_cast<int>(i % partitions)});
   }
-  placement_ = std::make_shared<Placement>(program_, std::move(devices));
+  placement_ = std::make_shared<Placement>(program_, std::move(devices), peersOf(hosts));
+}
+
+/// Null where the program runs in this process alone, or not at all.
+std::shared_ptr<hosts::ProgramPeers> LoadedExecutable::peersOf(
+    const std::vector<std::uint32_t>& hosts) const {
+  if (devices_.size() == hosts.size() || devices_.empty()) return nullptr;
+  return std::make_shared<hosts::ProgramPeers>(client_.channel(), hosts,
+                                               program_->signature().name,
+                                               program_->compiled().meaning());
 }
 
 std::unique_ptr<LoadedExecutable> LoadedExecutable::load(Client& client, std::string_view sealed,
@@ -119,11 +133,13 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   auto& placement = *placement_;
   const auto num_devices = placement.devices.size();
+  if (num_devices == 0) return;  // all its devices are those of other processes
   if (args.num_devices != num_devices) {
     failInvalidArgument("[ipu execute] needs arguments for " + std::to_string(num_devices) +
                         " devices; got them for " + std::to_string(args.num_devices) + ".");
   }
   const bool nested = WorkQueue::onWorkerThread();
+  if (nested && placement.peers) failInCallback(program_->signature().name);
   Launch launch(placement_);  // made first: an interrupt during the wait cancels it
   for (auto* device : placement.devices) device->queue().waitUntilAtMost(kMaxQueuedLaunches);
 
@@ -147,6 +163,7 @@ void LoadedExecutable::execute(PJRT_LoadedExecutable_Execute_Args& args) {
   const auto done = Event::pending();
   giveResults(launch, done, args);
   auto queued = std::make_unique<Launch>(std::move(launch));
+  queued->takeTurn();
   queued->setDone(done);
   auto tickets = ticketsFor(std::move(queued), num_devices);
   std::vector<std::unique_ptr<Task>> refused;

@@ -31,6 +31,7 @@ class LoadedExecutable final : public PJRT_LoadedExecutable {
   void execute(PJRT_LoadedExecutable_Execute_Args& args);
 
  private:
+  std::shared_ptr<hosts::ProgramPeers> peersOf(const std::vector<std::uint32_t>& hosts) const;
   void executeInline(Launch& launch, PJRT_LoadedExecutable_Execute_Args& args, bool nested);
   void giveResults(const Launch& launch, const Ref<Event>& done,
                    PJRT_LoadedExecutable_Execute_Args& args) const;
@@ -41,7 +42,7 @@ class LoadedExecutable final : public PJRT_LoadedExecutable {
   const DeviceAssignment assignment_;
   const std::string target_;
   std::shared_ptr<Placement> placement_;
-  std::vector<PJRT_Device*> devices_;  // one per replica
+  std::vector<PJRT_Device*> devices_;  // of the replicas in this process
   std::vector<PJRT_LogicalDeviceIds> logical_ids_;
   std::atomic<bool> deleted_{false};
 };

@@ -31,19 +31,23 @@ std::vector<std::shared_ptr<DeviceRuntime>> runtimesOf(const std::vector<Device*
 }
 
 std::shared_ptr<runtime::Session> sessionOf(
-    const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes) {
+    const Program& program, const std::vector<std::shared_ptr<DeviceRuntime>>& runtimes,
+    const std::shared_ptr<hosts::ProgramPeers>& peers) {
+  if (runtimes.empty()) return nullptr;
   runtime::DeviceStates states;
   for (const auto& runtime : runtimes) states.push_back(runtime->state);
-  return program.compiled().open(states);
+  return program.compiled().open(states, peers);
 }
 
 }  // namespace
 
-Placement::Placement(std::shared_ptr<const Program> the_program, std::vector<Device*> the_devices)
+Placement::Placement(std::shared_ptr<const Program> the_program, std::vector<Device*> the_devices,
+                     std::shared_ptr<hosts::ProgramPeers> the_peers)
     : program(std::move(the_program)),
       devices(std::move(the_devices)),
+      peers(std::move(the_peers)),
       runtimes(runtimesOf(devices)),
-      session(sessionOf(*program, runtimes)) {}
+      session(sessionOf(*program, runtimes, peers)) {}
 
 bool Placement::idle() const {
   return std::ranges::all_of(devices, [](auto* device) { return device->queue().idle(); });
@@ -67,7 +71,7 @@ std::vector<std::unique_lock<std::mutex>> Placement::tryLockOthers() const {
 }
 
 bool Placement::isShort() const {
-  if (program->signature().has_host_callbacks) return false;
+  if (program->signature().has_host_callbacks || peers) return false;
   const float late = microseconds.load(std::memory_order_relaxed);
   return late < 0 ? program->compiled().looksShort() : late <= kShortMicroseconds;
 }

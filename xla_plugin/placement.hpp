@@ -9,21 +9,24 @@
 #include "device.hpp"
 #include "event.hpp"
 #include "executable.hpp"
+#include "hosts/ProgramPeers.hpp"
 
 namespace ipujax::plugin {
 
 /// How long a callback may take before later programs overtake its own and callers go on.
 constexpr std::chrono::milliseconds kPatience{100};
 
-/// One program made ready on its devices, one for each replica, and its run time there. Shared with
-/// its launches.
+/// One program made ready on its devices, one for each replica in this process, and its run time
+/// there. Shared with its launches.
 struct Placement {
-  Placement(std::shared_ptr<const Program> program, std::vector<Device*> devices);
+  Placement(std::shared_ptr<const Program> program, std::vector<Device*> devices,
+            std::shared_ptr<hosts::ProgramPeers> peers);
 
   const std::shared_ptr<const Program> program;
   const std::vector<Device*> devices;
+  const std::shared_ptr<hosts::ProgramPeers> peers;  ///< null where all replicas are here
   const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
-  const std::shared_ptr<runtime::Session> session;
+  const std::shared_ptr<runtime::Session> session;  ///< null without devices
   std::atomic<float> microseconds{-1};  ///< the time of a run; negative while unknown
   std::atomic<float> last_microseconds{-1};
   mutable std::atomic<bool> has_feeds{false};  ///< known once a run has used one

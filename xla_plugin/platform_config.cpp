@@ -106,8 +106,12 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
                "a number for each of " + std::to_string(count) + " devices",
                std::to_string(each->size()));
   }
-  readInteger(given, "num_nodes", 1, 65536, config.num_nodes);
-  readInteger(given, "node_id", 0, config.num_nodes - 1, config.node_id);
+  std::int64_t num_nodes = 1;
+  readInteger(given, "num_nodes", 1, 65536, num_nodes);
+  readInteger(given, "node_id", 0, num_nodes - 1, config.node_id);
+  const std::vector own(count, config.ipus_per_device);
+  config.nodes.assign(static_cast<std::size_t>(num_nodes),
+                      config.device_ipus.empty() ? own : config.device_ipus);
   config.options = std::move(given);
   config.options.insert_or_assign("device_count", config.device_count);
   config.options.insert_or_assign("ipus_per_device", config.ipus_per_device);
@@ -116,27 +120,36 @@ PlatformConfig PlatformConfig::fromOptions(Options given) {
   return config;
 }
 
-PlatformConfig PlatformConfig::ofDevice(std::int64_t local_id) const {
+int PlatformConfig::numDevices() const {
+  std::size_t count = 0;
+  for (const auto& node : nodes) count += node.size();
+  return static_cast<int>(count);
+}
+
+PlatformConfig::DeviceIndex PlatformConfig::indexOf(int id) const {
+  if (id < 0 || id >= numDevices()) {
+    failInvalidArgument("[ipu devices] needs device ids below " + std::to_string(numDevices()) +
+                        "; got " + std::to_string(id) +
+                        ". Use more devices: set JAX_IPU_DEVICE_COUNT, or device_count of the "
+                        "topology.");
+  }
+  std::size_t node = 0;
+  auto local = static_cast<std::size_t>(id);
+  while (local >= nodes[node].size()) local -= nodes[node++].size();
+  return {node, local};
+}
+
+PlatformConfig PlatformConfig::ofDevice(DeviceIndex index) const {
   PlatformConfig own = *this;
-  if (device_ipus.empty()) return own;
-  own.ipus_per_device = device_ipus[static_cast<std::size_t>(local_id)];
+  own.ipus_per_device = nodes[index.node][index.local];
   own.options.insert_or_assign("ipus_per_device", own.ipus_per_device);
   return own;
 }
 
 PlatformConfig PlatformConfig::ofDevices(std::span<const int> ids) const {
-  const auto localOf = [&](int id) {
-    if (id < 0 || id >= num_nodes * device_count) {
-      failInvalidArgument("[ipu devices] needs device ids below " +
-                          std::to_string(num_nodes * device_count) + "; got " + std::to_string(id) +
-                          ". Use more devices: set JAX_IPU_DEVICE_COUNT, or device_count of the "
-                          "topology.");
-    }
-    return id % device_count;
-  };
   std::optional<PlatformConfig> own;
   for (const int id : ids) {
-    const auto of = ofDevice(localOf(id));
+    const auto of = ofDevice(indexOf(id));
     if (!own) own = of;
     if (of.ipus_per_device == own->ipus_per_device) continue;
     failInvalidArgument("[ipu compile] needs devices with equally many IPUs for one program; got " +

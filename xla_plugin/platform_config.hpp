@@ -24,12 +24,20 @@ struct PlatformConfig {
   std::int64_t num_tiles = 0;            ///< of one IPU
   std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: its default
   std::int64_t node_id = 0;              ///< this process, set by jax.distributed
-  std::int64_t num_nodes = 1;            ///< all processes
+  std::vector<std::vector<std::int64_t>> nodes;  ///< IPUs of each device of each process
   Options options;                       ///< as given, plus the values above by name
 
   static PlatformConfig fromOptions(Options options);
-  /// The same with the number of IPUs of one device of this process.
-  PlatformConfig ofDevice(std::int64_t local_id) const;
+  std::int64_t numNodes() const { return static_cast<std::int64_t>(nodes.size()); }
+  /// The process of a device and its number there. Throws for an unknown id.
+  struct DeviceIndex {
+    std::size_t node;
+    std::size_t local;
+  };
+  DeviceIndex indexOf(int id) const;
+  int numDevices() const;  ///< of all processes
+  /// The same with the number of IPUs of one device.
+  PlatformConfig ofDevice(DeviceIndex index) const;
   /// The same for a program on these devices of any process. Throws for unknown ids, and if the
   /// devices differ in their number of IPUs.
   PlatformConfig ofDevices(std::span<const int> ids) const;

@@ -14,13 +14,11 @@ Topology::Topology(PlatformConfig config)
     : config_(std::move(config)),
       version_(config_.version()),
       attributes_(config_.deviceAttributes()) {
-  for (std::int64_t node = 0; node < config_.num_nodes; ++node) {
-    for (std::int64_t i = 0; i < config_.device_count; ++i) {
-      descriptions_.push_back(
-          std::make_unique<DeviceDescription>(static_cast<int>(node * config_.device_count + i),
-                                              static_cast<int>(node), config_.ofDevice(i)));
-      handles_.push_back(descriptions_.back().get());
-    }
+  for (int id = 0; id < config_.numDevices(); ++id) {
+    const auto index = config_.indexOf(id);
+    descriptions_.push_back(std::make_unique<DeviceDescription>(id, static_cast<int>(index.node),
+                                                                config_.ofDevice(index)));
+    handles_.push_back(descriptions_.back().get());
   }
 }
 

@@ -39,7 +39,7 @@ std::unique_ptr<runtime::Session> openOnDevice(const Package& package) {
     devices.push_back(runtime::makeDeviceState(place));
     place.first_ipu += place.num_ipus;
   }
-  return program.open(devices);
+  return program.open(devices, nullptr);
 }
 
 }  // namespace

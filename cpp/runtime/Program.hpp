@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/Peers.hpp"
 #include "support/RunSeeds.hpp"
 #include "support/Signature.hpp"
 
@@ -38,7 +39,7 @@ struct Arrays {
 class Session {
  public:
   virtual ~Session() = default;
-  /// `replicas` has one element per replica. Rethrows exceptions of steps and callbacks. `seed` is
+  /// `replicas` has one element for each replica in this process. Rethrows exceptions of steps and callbacks. `seed` is
   /// for programs that take one; see Signature.
   virtual void run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
                    const RunSeed& seed) = 0;
@@ -75,6 +76,9 @@ class Program {
   /// The module as MLIR bytecode or text, for as_text().
   virtual const std::string& text() const = 0;
   virtual const std::string& fingerprint() const = 0;
+  /// Identifies what the program computes: the same in all processes that compiled it, wherever
+  /// their source files lie.
+  virtual std::uint64_t meaning() const = 0;
   /// Returns sealed bytes for `openProgram`. `target` describes the devices.
   virtual std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const = 0;
 
@@ -89,8 +93,10 @@ class Program {
   virtual double cycles() const { return 0; }
   virtual double clockHz() const { return 0; }
 
-  /// `devices` has one element per replica.
-  virtual std::unique_ptr<Session> open(const DeviceStates& devices) const = 0;
+  /// `devices` has one element for each replica in this process, in the order of their numbers;
+  /// `peers` is null where that is all replicas.
+  virtual std::unique_ptr<Session> open(const DeviceStates& devices,
+                                        std::shared_ptr<Peers> peers) const = 0;
   /// For a run inside a host callback of another program, which holds the devices. Throws
   /// NotSupportedError if devices run only one program at a time.
   virtual std::unique_ptr<Session> openNested() const = 0;

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "engine/HostCallbacks.hpp"
+#include "engine/kernels/host/HostCallback.hpp"
 #include "runtime/Faults.hpp"
 #include "support/HostCallbacks.hpp"
+#include "support/Seal.hpp"
 
 namespace ipujax::model {
 namespace {
@@ -43,8 +45,8 @@ class Session final : public runtime::Session {
  public:
   Session(std::shared_ptr<const engine::Image> image,
           std::vector<std::shared_ptr<engine::DeviceMemory>> memories,
-          std::shared_ptr<LastRun> last_run)
-      : session_(std::move(image), std::move(memories)), last_run_(std::move(last_run)) {}
+          std::shared_ptr<runtime::Peers> peers, std::shared_ptr<LastRun> last_run)
+      : session_(std::move(image), std::move(memories), std::move(peers)), last_run_(std::move(last_run)) {}
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
            const runtime::RunSeed& seed) override {
@@ -91,6 +93,17 @@ std::string Program::serialise(std::vector<std::int32_t> device_ids, std::string
   return saved.serialise();
 }
 
+/// Ids of callbacks, and the text that holds them, are the process's own.
+std::uint64_t Program::meaning() const {
+  engine::Image common = *image_;
+  common.stablehlo.clear();
+  common.fingerprint.clear();
+  common.debug.assign(common.debug.size(), {});
+  std::ranges::for_each(common.steps, engine::forgetCallback);
+  const std::string bytes = common.serialise();
+  return runtime::checksum(bytes.data(), bytes.size());
+}
+
 std::map<std::string, float> Program::costs() const {
   return costsOf(*image_, last_run_->tripMeans());
 }
@@ -102,18 +115,19 @@ runtime::ProgramBytes Program::bytes() const {
           image_->memory.peak_live_bytes, image_->streaming.temporary_bytes};
 }
 
-std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& devices) const {
+std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& devices,
+                                                std::shared_ptr<runtime::Peers> peers) const {
   std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
   for (const auto& device : devices)
     memories.push_back(static_cast<const Scratch&>(*device).memory);
-  return std::make_unique<Session>(image_, std::move(memories), last_run_);
+  return std::make_unique<Session>(image_, std::move(memories), std::move(peers), last_run_);
 }
 
 std::unique_ptr<runtime::Session> Program::openNested() const {
   std::vector<std::shared_ptr<engine::DeviceMemory>> memories;
   for (std::uint32_t r = 0; r < image_->signature.num_replicas; ++r)
     memories.push_back(std::make_shared<engine::DeviceMemory>());
-  return std::make_unique<Session>(image_, std::move(memories), last_run_);
+  return std::make_unique<Session>(image_, std::move(memories), nullptr, last_run_);
 }
 
 }  // namespace ipujax::model

@@ -31,6 +31,7 @@ class Program final : public runtime::Program {
   const runtime::Signature& signature() const override { return image_->signature; }
   const std::string& text() const override { return image_->stablehlo; }
   const std::string& fingerprint() const override { return image_->fingerprint; }
+  std::uint64_t meaning() const override;
   std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const override;
   std::map<std::string, float> costs() const override;
   runtime::ProgramBytes bytes() const override;
@@ -38,7 +39,8 @@ class Program final : public runtime::Program {
   std::vector<runtime::OpTime> ops() const override;
   double cycles() const override { return image_->elapsedCycles(); }
   double clockHz() const override { return image_->clock_hz; }
-  std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices) const override;
+  std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices,
+                                         std::shared_ptr<runtime::Peers> peers) const override;
   std::unique_ptr<runtime::Session> openNested() const override;
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/poplar/Session.hpp"
+#include "support/Seal.hpp"
 
 namespace ipujax::poplar_backend {
 namespace {
@@ -46,7 +47,17 @@ std::string Program::serialise(std::vector<std::int32_t> device_ids, std::string
   return saved.seal();
 }
 
-std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& devices) const {
+std::uint64_t Program::meaning() const {
+  return runtime::checksum(fingerprint().data(), fingerprint().size());
+}
+
+std::unique_ptr<runtime::Session> Program::open(const runtime::DeviceStates& devices,
+                                                std::shared_ptr<runtime::Peers> peers) const {
+  if (peers) {
+    throw runtime::NotSupportedError(
+        "[ipu load] needs a program whose replicas run in this process; got one that spans "
+        "processes, which the Poplar SDK's own PopDist connects. Use jax.local_devices().");
+  }
   return std::make_unique<Session>(shared_from_this(), devices);
 }
 

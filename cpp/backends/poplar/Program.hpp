@@ -18,7 +18,9 @@ class Program final : public runtime::Program, public std::enable_shared_from_th
   const std::string& text() const override { return container_.text; }
   const std::string& fingerprint() const override { return fingerprint_; }
   std::string serialise(std::vector<std::int32_t> device_ids, std::string target) const override;
-  std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices) const override;
+  std::unique_ptr<runtime::Session> open(const runtime::DeviceStates& devices,
+                                         std::shared_ptr<runtime::Peers> peers) const override;
+  std::uint64_t meaning() const override;
   std::unique_ptr<runtime::Session> openNested() const override;
   bool nests() const override { return false; }
 

@@ -26,12 +26,20 @@ RunSeeds& RunSeeds::shared() {
 void RunSeeds::reset(std::uint64_t seed, bool identical_replicas) {
   const std::scoped_lock lock(mutex_);
   next_ = {seed, 0, identical_replicas};
+  next_shared_ = 0;
 }
 
 RunSeed RunSeeds::next() {
   const std::scoped_lock lock(mutex_);
   const RunSeed now = next_;
   ++next_.run;
+  return now;
+}
+
+RunSeed RunSeeds::nextShared() {
+  const std::scoped_lock lock(mutex_);
+  RunSeed now = next_;
+  now.run = next_shared_++;
   return now;
 }
 

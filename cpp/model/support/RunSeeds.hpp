@@ -22,10 +22,13 @@ class RunSeeds {
   static RunSeeds& shared();  ///< of the process: ipujax.reset_seed
   void reset(std::uint64_t seed, bool identical_replicas);
   RunSeed next();
+  /// For runs that other processes take part in: counted apart, since all of them count the same.
+  RunSeed nextShared();
 
  private:
   std::mutex mutex_;
   RunSeed next_;
+  std::uint64_t next_shared_ = 0;
 };
 
 }  // namespace ipujax::runtime

@@ -100,7 +100,7 @@ TEST(many_threads_get_the_results_of_the_engine) {
   saved.write(folder / "a");
   Session session(embedded::Package::read(folder / "a"));
   const auto program = ipujax::runtime::openProgram(bytesOf(saved.program));
-  const auto alone = program->open({ipujax::runtime::makeDeviceState({})});
+  const auto alone = program->open({ipujax::runtime::makeDeviceState({})}, nullptr);
   const auto& stored = session.package();
   const Arrays own;
   const void* in[] = {stored.stored(0).data(), stored.stored(1).data(), own.x.data()};

@@ -78,7 +78,7 @@ TEST(a_sealed_program_is_opened_and_runs) {
   const auto again = runtime::openProgram(bytesOf(program->serialise({0}, "IPU")));
   CHECK(again->signature().device_ids == std::vector<std::int32_t>{0});
   const auto state = runtime::makeDeviceState({.first_ipu = 0, .num_ipus = 1, .tiles_per_ipu = 8});
-  const auto session = again->open({state});
+  const auto session = again->open({state}, nullptr);
   const float x[] = {1, 2, 3, 4};
   float y[4] = {};
   const void* inputs[] = {x};

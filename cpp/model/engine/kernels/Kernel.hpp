@@ -12,9 +12,14 @@
 #include "engine/image/StepCheck.hpp"
 #include "support/RunSeeds.hpp"
 
+namespace ipujax::runtime {
+class Peers;
+}
+
 namespace ipujax::engine {
 
 class HostCallbacks;
+class PeerExchange;
 
 /// How the replicas of a program copy their streams.
 enum class StreamThreads : std::uint8_t {
@@ -58,13 +63,24 @@ class Kernel {
   virtual bool usesStreams() const { return false; }
 };
 
+using ReplicaPointers = std::span<const std::span<std::byte* const>>;
+
+/// A collective step of a program whose replicas run in several processes.
+class PeerStep {
+ public:
+  virtual ~PeerStep() = default;
+  /// replicas[r][i] is operand i of replica r; empty for those of other processes.
+  virtual void meet(RunContext& context, PeerExchange& peers, ReplicaPointers replicas) const = 0;
+};
+
 /// A step at which all replicas of a program meet. A program with one replica meets itself.
 class CollectiveKernel : public Kernel {
  public:
   /// replicas[r][i] is operand i of replica r. Runs once for all of them, on one thread that may
   /// use the pool.
-  virtual void meet(RunContext& context,
-                    std::span<const std::span<std::byte* const>> replicas) const = 0;
+  virtual void meet(RunContext& context, ReplicaPointers replicas) const = 0;
+  /// The same step where not all replicas run in this process. The kernel outlives it.
+  virtual std::unique_ptr<PeerStep> amongProcesses(const runtime::Peers& peers) const = 0;
   void run(RunContext& context, std::span<std::byte* const> pointers) const final {
     meet(context, {&pointers, 1});
   }

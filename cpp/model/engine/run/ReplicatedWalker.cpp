@@ -65,7 +65,7 @@ class UntilFailure final : public HostCallbacks, public HostStreams {
 
 }  // namespace
 
-ReplicatedWalker::ReplicatedWalker(const Walker& walker)
+ReplicatedWalker::ReplicatedWalker(const Walker& walker, std::shared_ptr<runtime::Peers> peers)
     : walker_(walker),
       image_(walker.image()),
       collectives_(image_.steps.size()),
@@ -73,6 +73,15 @@ ReplicatedWalker::ReplicatedWalker(const Walker& walker)
   for (std::size_t s = 0; s < image_.steps.size(); ++s)
     collectives_[s] = dynamic_cast<const CollectiveKernel*>(&walker.kernel(s));
   for (std::size_t n = image_.nodes.size(); n-- > 0;) find(static_cast<std::uint32_t>(n));
+  const auto here = [&](std::uint32_t r) {
+    return !peers || peers->processes()[r] == peers->self();
+  };
+  for (std::uint32_t r = 0; r < image_.signature.num_replicas; ++r)
+    if (here(r)) numbers_.push_back(r);
+  if (!peers) return;
+  peers_ = std::make_unique<PeerExchange>(std::move(peers));
+  for (const CollectiveKernel* kernel : collectives_)
+    peer_steps_.push_back(kernel ? kernel->amongProcesses(peers_->peers()) : nullptr);
 }
 
 /// Children come after their parents, so their facts are known.
@@ -96,11 +105,17 @@ void ReplicatedWalker::find(std::uint32_t index) {
   if (node.kind == NodeKind::kRepeatWhile) facts.bytes *= kGuessedIterations;
 }
 
-void ReplicatedWalker::run(const RunContext& context, std::span<ReplicaBindings> replicas) const {
-  walk({context, replicas}, 0);
+void ReplicatedWalker::run(const RunContext& context, std::span<ReplicaBindings> replicas) {
+  if (peers_) peers_->peers().begin();
+  try {
+    walk({context, replicas}, 0);
+  } catch (const std::exception& error) {
+    if (peers_) peers_->peers().fail(error.what());
+    throw;
+  }
 }
 
-void ReplicatedWalker::walk(const Run& run, std::uint32_t index) const {
+void ReplicatedWalker::walk(const Run& run, std::uint32_t index) {
   if (!facts_[index].meets) return walkApart(run, {&index, 1});
   const Node& node = image_.nodes[index];
   switch (node.kind) {
@@ -131,7 +146,7 @@ void ReplicatedWalker::walk(const Run& run, std::uint32_t index) const {
   }
 }
 
-void ReplicatedWalker::walkSequence(const Run& run, const Node& node) const {
+void ReplicatedWalker::walkSequence(const Run& run, const Node& node) {
   const auto& children = node.children;
   for (std::size_t i = 0; i < children.size();) {
     std::size_t end = i;
@@ -145,12 +160,18 @@ void ReplicatedWalker::walkSequence(const Run& run, const Node& node) const {
   }
 }
 
-void ReplicatedWalker::meet(const Run& run, std::uint64_t step) const {
+void ReplicatedWalker::meet(const Run& run, std::uint64_t step) {
   RunContext context = run.context;
-  std::vector<std::span<std::byte* const>> operands;
-  operands.reserve(run.replicas.size());
-  for (const ReplicaBindings& bindings : run.replicas) operands.push_back(bindings.operands(step));
-  collectives_[step]->meet(context, operands);
+  std::vector<std::span<std::byte* const>> operands(image_.signature.num_replicas);
+  for (std::size_t r = 0; r < run.replicas.size(); ++r)
+    operands[numbers_[r]] = run.replicas[r].operands(step);
+  if (peers_) {
+    const DebugEntry& entry = image_.debug[image_.steps[step].debug];
+    peers_->setPlace(step, placeOf(entry.name, entry.source));
+    peer_steps_[step]->meet(context, *peers_, operands);
+  } else {
+    collectives_[step]->meet(context, operands);
+  }
   for (ReplicaBindings& bindings : run.replicas) walker_.countCycles(bindings, step);
 }
 
@@ -184,7 +205,7 @@ void ReplicatedWalker::walkApart(const Run& run, std::span<const std::uint32_t> 
 void ReplicatedWalker::walkOne(const Run& run, std::span<const std::uint32_t> nodes,
                                std::uint32_t replica) const {
   RunContext context = run.context;
-  context.replica = replica;
+  context.replica = numbers_[replica];
   for (const auto node : nodes) walker_.walk(context, run.replicas[replica], node);
 }
 
@@ -206,7 +227,7 @@ void ReplicatedWalker::callTogether(const Run& run, std::span<const std::uint32_
 }
 
 /// The condition of a node in which the replicas meet.
-std::int64_t ReplicatedWalker::agreed(const Run& run, std::uint32_t index) const {
+std::int64_t ReplicatedWalker::agreed(const Run& run, std::uint32_t index) {
   const bool is_switch = image_.nodes[index].kind == NodeKind::kSwitch;
   const auto value = [&](const ReplicaBindings& bindings) {
     return is_switch ? bindings.selector(index)
@@ -218,10 +239,16 @@ std::int64_t ReplicatedWalker::agreed(const Run& run, std::uint32_t index) const
     if (other == first) continue;
     throw std::invalid_argument(
         "[replicas] needs all to take the same way around a collective; got a condition that is " +
-        std::to_string(first) + " on replica 0 and " + std::to_string(other) + " on replica " +
-        std::to_string(r) + ", around " + meetingPlace(index) +
+        std::to_string(first) + " on replica " + std::to_string(numbers_[0]) + " and " +
+        std::to_string(other) + " on replica " + std::to_string(numbers_[r]) + ", around " +
+        meetingPlace(index) +
         ". Make the condition equal on all replicas, by a collective or by "
         "ipu.assume_equal_across_replicas.");
+  }
+  if (peers_) {
+    const std::string place = meetingPlace(index);
+    peers_->setPlace(image_.steps.size() + index, "a condition around " + place);
+    peers_->requireSame(first, place);
   }
   return first;
 }

@@ -1,5 +1,6 @@
 #include "engine/run/Session.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <stdexcept>
@@ -11,19 +12,34 @@
 namespace ipujax::engine {
 
 struct Session::Impl {
-  Impl(std::shared_ptr<const Image> i, const std::vector<std::shared_ptr<DeviceMemory>>& memories)
+  Impl(std::shared_ptr<const Image> i, const std::vector<std::shared_ptr<DeviceMemory>>& memories,
+       std::shared_ptr<runtime::Peers> the_peers)
       : image(std::move(i)),
         trip_counts(*image),
         table(*image),
-        walker(*image, cancelled, trip_counts) {
-    if (memories.size() != image->signature.num_replicas) {
-      throw std::invalid_argument("[Session] needs memory for " +
-                                  std::to_string(image->signature.num_replicas) +
+        walker(*image, cancelled, trip_counts),
+        peers(std::move(the_peers)) {
+    const std::size_t here = replicasHere();
+    if (memories.size() != here) {
+      throw std::invalid_argument("[Session] needs memory for " + std::to_string(here) +
                                   " replicas; got it for " + std::to_string(memories.size()) +
                                   ". Pass one for each replica.");
     }
     for (const auto& memory : memories) bindings.emplace_back(*image, table, memory);
-    if (bindings.size() > 1) replicated = std::make_unique<ReplicatedWalker>(walker);
+    if (image->signature.num_replicas > 1)
+      replicated = std::make_unique<ReplicatedWalker>(walker, peers);
+  }
+
+  std::size_t replicasHere() const {
+    if (!peers) return image->signature.num_replicas;
+    if (peers->processes().size() != image->signature.num_replicas) {
+      throw std::invalid_argument("[Session] needs the processes of " +
+                                  std::to_string(image->signature.num_replicas) +
+                                  " replicas; got those of " +
+                                  std::to_string(peers->processes().size()) +
+                                  ". Pass one for each replica.");
+    }
+    return static_cast<std::size_t>(std::ranges::count(peers->processes(), peers->self()));
   }
 
   void bind(std::span<const Arrays> replicas) {
@@ -54,6 +70,7 @@ struct Session::Impl {
   std::atomic<bool> cancelled{false};
   PointerTable table;
   Walker walker;
+  const std::shared_ptr<runtime::Peers> peers;
   std::vector<ReplicaBindings> bindings;
   std::unique_ptr<ReplicatedWalker> replicated;  // where there is more than one replica
 };
@@ -61,16 +78,23 @@ struct Session::Impl {
 Session::Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory)
     : Session(std::move(image), std::vector{std::move(memory)}) {}
 Session::Session(std::shared_ptr<const Image> image,
-                 std::vector<std::shared_ptr<DeviceMemory>> memories) {
+                 std::vector<std::shared_ptr<DeviceMemory>> memories,
+                 std::shared_ptr<runtime::Peers> peers) {
   const runtime::FloatEnvironment environment;
-  impl_ = std::make_unique<Impl>(std::move(image), memories);
+  impl_ = std::make_unique<Impl>(std::move(image), memories, std::move(peers));
 }
 Session::~Session() = default;
 
 const Image& Session::image() const { return *impl_->image; }
 TripMeans Session::tripMeans() const { return impl_->trip_counts.means(); }
-void Session::cancel() { impl_->cancelled.store(true, std::memory_order_relaxed); }
-void Session::forgetCancel() { impl_->cancelled.store(false, std::memory_order_relaxed); }
+void Session::cancel() {
+  impl_->cancelled.store(true, std::memory_order_relaxed);
+  if (impl_->peers) impl_->peers->cancel();
+}
+void Session::forgetCancel() {
+  impl_->cancelled.store(false, std::memory_order_relaxed);
+  if (impl_->peers) impl_->peers->forgetCancel();
+}
 
 void Session::run(std::span<const void* const> inputs, std::span<void* const> outputs,
                   HostCallbacks* callbacks, HostStreams* streams) {

@@ -7,6 +7,7 @@
 #include "engine/image/Image.hpp"
 #include "engine/memory/DeviceMemory.hpp"
 #include "engine/memory/ReplicaBindings.hpp"
+#include "support/Peers.hpp"
 #include "support/RunSeeds.hpp"
 
 namespace ipujax::engine {
@@ -19,8 +20,10 @@ class HostStreams;
 class Session {
  public:
   Session(std::shared_ptr<const Image> image, std::shared_ptr<DeviceMemory> memory);
-  /// One memory for each replica of the program.
-  Session(std::shared_ptr<const Image> image, std::vector<std::shared_ptr<DeviceMemory>> memories);
+  /// One memory for each replica that runs in this process, in the order of their numbers; `peers`
+  /// is null where that is all of them.
+  Session(std::shared_ptr<const Image> image, std::vector<std::shared_ptr<DeviceMemory>> memories,
+          std::shared_ptr<runtime::Peers> peers = nullptr);
   ~Session();
 
   const Image& image() const;

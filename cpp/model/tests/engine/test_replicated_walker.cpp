@@ -38,10 +38,14 @@ std::unique_ptr<engine::Kernel> makeSlowAdd(const engine::StepDesc&) {
 /// Sets x of all replicas to a weighted sum of all, in the order of replicas.
 struct Sum final : engine::CollectiveKernel {
   void meet(engine::RunContext&,
-            std::span<const std::span<std::byte* const>> replicas) const override {
+            engine::ReplicaPointers replicas) const override {
     float sum = 0;
     for (const auto& pointers : replicas) sum = sum * 0.7F + at(pointers[0]);
     for (const auto& pointers : replicas) at(pointers[0]) = sum;
+  }
+  std::unique_ptr<engine::PeerStep> amongProcesses(
+      const ipujax::runtime::Peers&) const override {
+    throw std::logic_error("this test has one process");
   }
 };
 std::unique_ptr<engine::Kernel> makeSum(const engine::StepDesc&) { return std::make_unique<Sum>(); }

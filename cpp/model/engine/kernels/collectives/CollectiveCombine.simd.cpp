@@ -9,48 +9,66 @@ namespace {
 namespace ops = reduction::IPUJAX_ISA_NAMESPACE;
 using reduction::Reducer;
 
-/// Combines the elements of all arrays from k on, in kVectors vectors of accumulators.
-template <class In, class Op, int kVectors>
-FORCE_INLINE void combineAt(const In* const* ins, std::size_t num_ins, std::int64_t k,
-                            typename ops::Input<In>::Acc* acc, bool more) {
+/// a = the balanced tree over kLeaves arrays, from element k on. A is an accumulator or a vector.
+template <class In, class Op, int kLeaves, int kCount, class A>
+FORCE_INLINE void treeAt(const In* const* ins, std::int64_t k, A* a) {
+  constexpr int kLanesOfA = sizeof(A) / sizeof(typename ops::Input<In>::Acc);
+  if constexpr (kLeaves == 1) {
+    for (int v = 0; v < kCount; ++v) {
+      if constexpr (kLanesOfA == 1) {
+        a[v] = ops::Input<In>::one(ins[0] + k + v);
+        Op::pre(a[v]);
+      } else {
+        ops::first<In, Op>(a[v], ins[0] + k + v * kLanesOfA);
+      }
+    }
+  } else {
+    A right[kCount];
+    treeAt<In, Op, kLeaves / 2, kCount>(ins, k, a);
+    treeAt<In, Op, kLeaves / 2, kCount>(ins + kLeaves / 2, k, right);
+    for (int v = 0; v < kCount; ++v) Op::into(a[v], right[v]);
+  }
+}
+
+template <class In, class Op, int kLeaves>
+void combineSome(const In* const* ins, std::int64_t n, typename ops::Input<In>::Acc* acc) {
   using Acc = typename ops::Input<In>::Acc;
   constexpr int kL = ops::kLanes<Acc>;
-  ops::Vector<Acc> a[kVectors];
-  std::size_t i = 0;
-  if (more) {
-    for (int v = 0; v < kVectors; ++v) a[v] = ops::loaded(acc + k + v * kL);
-  } else {
-    for (int v = 0; v < kVectors; ++v) ops::first<In, Op>(a[v], ins[0] + k + v * kL);
-    i = 1;
+  std::int64_t k = 0;
+  for (; k + 2 * kL <= n; k += 2 * kL) {
+    ops::Vector<Acc> a[2];
+    treeAt<In, Op, kLeaves, 2>(ins, k, a);
+    for (int v = 0; v < 2; ++v) ops::stored(acc + k + v * kL, a[v]);
   }
-  for (; i < num_ins; ++i) {
-    for (int v = 0; v < kVectors; ++v) ops::take<In, Op>(a[v], ins[i] + k + v * kL);
-  }
-  for (int v = 0; v < kVectors; ++v) ops::stored(acc + k + v * kL, a[v]);
+  for (; k < n; ++k) treeAt<In, Op, kLeaves, 1>(ins, k, acc + k);
 }
 
 template <class In, class Op>
-void combine(const void* const* arrays, std::size_t num_ins, std::int64_t n, void* result,
-             bool more) {
-  using Acc = typename ops::Input<In>::Acc;
-  constexpr int kL = ops::kLanes<Acc>;
+void combine(const void* const* arrays, std::size_t num_ins, std::int64_t n, void* result) {
   const In* const* ins = reinterpret_cast<const In* const*>(arrays);
-  Acc* acc = static_cast<Acc*>(result);
+  auto* acc = static_cast<typename ops::Input<In>::Acc*>(result);
+  if (num_ins == 1) return combineSome<In, Op, 1>(ins, n, acc);
+  if (num_ins == 2) return combineSome<In, Op, 2>(ins, n, acc);
+  if (num_ins == 4) return combineSome<In, Op, 4>(ins, n, acc);
+  combineSome<In, Op, 8>(ins, n, acc);
+}
+
+template <class Acc, class Op>
+void join(const void* left, const void* right, std::int64_t n, void* result) {
+  constexpr int kL = ops::kLanes<Acc>;
+  const auto* a = static_cast<const Acc*>(left);
+  const auto* b = static_cast<const Acc*>(right);
+  auto* acc = static_cast<Acc*>(result);
   std::int64_t k = 0;
-  for (; k + 4 * kL <= n; k += 4 * kL) combineAt<In, Op, 4>(ins, num_ins, k, acc, more);
-  for (; k + kL <= n; k += kL) combineAt<In, Op, 1>(ins, num_ins, k, acc, more);
+  for (; k + kL <= n; k += kL) {
+    auto joined = ops::loaded(a + k);
+    Op::into(joined, ops::loaded(b + k));
+    ops::stored(acc + k, joined);
+  }
   for (; k < n; ++k) {
-    Acc a;
-    std::size_t i = 0;
-    if (more) {
-      a = acc[k];
-    } else {
-      a = ops::Input<In>::one(ins[0] + k);
-      Op::pre(a);
-      i = 1;
-    }
-    for (; i < num_ins; ++i) ops::take<In, Op>(a, ins[i] + k);
-    acc[k] = a;
+    Acc joined = a[k];
+    Op::into(joined, b[k]);
+    acc[k] = joined;
   }
 }
 
@@ -67,8 +85,9 @@ CombineTable makeTable() {
     // No CollectiveOperator uses these two.
     if constexpr (!std::is_same_v<Op, ops::LogAdd> && !std::is_same_v<Op, ops::Xor>) {
       CombineLoops& loops = table.loops[static_cast<int>(reducer)][static_cast<int>(type)];
-      loops.combine = combine<In, Op>;
       using Acc = typename ops::Input<In>::Acc;
+      loops.combine = combine<In, Op>;
+      loops.join = join<Acc, Op>;
       if constexpr (std::is_floating_point_v<Acc> && Op::kRounds) loops.divide = divide<Acc>;
     }
   });

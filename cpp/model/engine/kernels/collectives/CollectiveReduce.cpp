@@ -5,17 +5,12 @@
 
 #include "engine/Errors.hpp"
 #include "engine/kernels/Kernel.hpp"
-#include "engine/kernels/collectives/CollectiveCombine.hpp"
-#include "engine/kernels/collectives/CollectiveGroups.hpp"
-#include "engine/kernels/collectives/CollectiveOperator.hpp"
+#include "engine/kernels/collectives/ReduceStep.hpp"
 
 namespace ipujax::engine::collective {
-namespace {
 
-using reduction::Reducer;
-using Pointers = std::span<std::byte* const>;
-
-Reducer reducerOf(CollectiveOperator op) {
+reduction::Reducer reducerOf(CollectiveOperator op) {
+  using reduction::Reducer;
   // MEAN divides the sum; LOCAL combines nothing.
   constexpr Reducer kReducers[] = {Reducer::kAdd,     Reducer::kAdd,       Reducer::kMultiply,
                                    Reducer::kMinimum, Reducer::kMaximum,   Reducer::kAnd,
@@ -23,31 +18,45 @@ Reducer reducerOf(CollectiveOperator op) {
   return kReducers[static_cast<int>(op)];
 }
 
-/// Number of elements, out of n, that each member of a group receives.
 std::int64_t shareOf(std::int64_t n, std::size_t members, bool scatters) {
   const auto p = static_cast<std::int64_t>(members);
   return scatters ? (n + p - 1) / p : n;
 }
 
+ReduceStep::ReduceStep(const StepDesc& step)
+    : groups(groupsOf(step.attributes)), scatters(step.attributes.integer("scatter") != 0) {
+  const auto op = static_cast<CollectiveOperator>(step.attributes.integer("op"));
+  is_mean = op == CollectiveOperator::MEAN;
+  is_local = op == CollectiveOperator::LOCAL;
+  squares = op == CollectiveOperator::SQUARE_ADD;
+  const std::size_t k = step.operands.size() / 2;
+  for (std::size_t i = 0; i < k; ++i) {
+    const auto& in = step.operands[i];
+    parts.push_back({i, k + i, in.type, combineLoopsFor(reducerOf(op), in.type), in.numElements()});
+  }
+}
+
+std::int64_t ReduceStep::share(const ReducePart& part, std::size_t members) const {
+  return shareOf(part.n, members, scatters);
+}
+
+namespace {
+
+std::int64_t blocksOf(std::int64_t n) { return (n + kCombineBlock - 1) / kCombineBlock; }
+
 /// Step "gcl.reduce": operands are k inputs, then k outputs, all contiguous. Attributes: "op",
 /// "groups" and "sizes", "scatter": 0 where all members get the whole result, 1 where member j of a
 /// group gets part j of ceil(n / members) elements, the last parts filled up with zeros.
-/// Combines in the order of the group's members, however many threads there are. An output may be
-/// its input's memory: a block is read from all replicas before any is written.
+/// Combines as a balanced tree over the group's members, however many threads and processes there
+/// are. An output may be its input's memory: a block is read from all replicas before any is
+/// written.
 class ReduceKernel final : public CollectiveKernel {
  public:
-  explicit ReduceKernel(const StepDesc& step)
-      : groups_(groupsOf(step.attributes)), scatters_(step.attributes.integer("scatter") != 0) {
-    const auto op = static_cast<CollectiveOperator>(step.attributes.integer("op"));
-    mean_ = op == CollectiveOperator::MEAN;
-    local_ = op == CollectiveOperator::LOCAL;
-    const std::size_t k = step.operands.size() / 2;
-    for (std::size_t i = 0; i < k; ++i) parts_.push_back(partOf(step, i, op));
-    locateBlocks();
-  }
+  explicit ReduceKernel(const StepDesc& step) : step_(step) { locateBlocks(); }
 
-  void meet(RunContext& context, std::span<const Pointers> replicas) const override {
-    for (const auto& group : groups_) {
+  void meet(RunContext& context, ReplicaPointers replicas) const override {
+    const auto& groups = step_.groups;
+    for (const auto& group : groups) {
       for (const unsigned r : group) {
         if (r >= replicas.size()) needsReplicas(r + 1, replicas.size());
       }
@@ -58,45 +67,30 @@ class ReduceKernel final : public CollectiveKernel {
       for (std::int64_t b = begin; b < end; ++b) {
         while (b >= blocks_[i]) ++i;
         const std::int64_t first = i == 0 ? 0 : blocks_[i - 1];
-        runBlock(replicas, i / groups_.size(), groups_[i % groups_.size()], b - first);
+        runBlock(replicas, i / groups.size(), groups[i % groups.size()], b - first);
       }
     });
   }
 
- private:
-  struct Part {
-    std::size_t input = 0;
-    std::size_t output = 0;
-    ElementType type = ElementType::kFloat;
-    const CombineLoops* loops = nullptr;
-    std::int64_t n = 0;
-  };
-
-  static Part partOf(const StepDesc& step, std::size_t i, CollectiveOperator op) {
-    const auto& in = step.operands[i];
-    return {i, step.operands.size() / 2 + i, in.type, combineLoopsFor(reducerOf(op), in.type),
-            in.numElements()};
+  std::unique_ptr<PeerStep> amongProcesses(const runtime::Peers& peers) const override {
+    return reduceAmongProcesses(step_, peers);
   }
 
+ private:
   [[noreturn]] static void needsReplicas(std::size_t needs, std::size_t got) {
     throw runtime_error("[gcl.reduce] needs " + std::to_string(needs) +
                         " replicas; got a run with " + std::to_string(got) +
                         ". Run the program on as many as it was compiled for.");
   }
 
-  std::int64_t share(const Part& part, std::size_t members) const {
-    return shareOf(part.n, members, scatters_);
-  }
-  static std::int64_t blocksOf(std::int64_t n) { return (n + kCombineBlock - 1) / kCombineBlock; }
-
   /// blocks_[part * groups + group]: number of blocks up to and including that one.
   void locateBlocks() {
     std::int64_t total = 0;
     std::size_t streams = 1;
-    for (const Part& part : parts_) {
-      for (const auto& group : groups_) {
-        const auto slots = static_cast<std::int64_t>(scatters_ ? group.size() : 1);
-        total += slots * blocksOf(share(part, group.size()));
+    for (const ReducePart& part : step_.parts) {
+      for (const auto& group : step_.groups) {
+        const auto slots = static_cast<std::int64_t>(step_.scatters ? group.size() : 1);
+        total += slots * blocksOf(step_.share(part, group.size()));
         blocks_.push_back(total);
         streams = std::max(streams, group.size());
       }
@@ -105,21 +99,21 @@ class ReduceKernel final : public CollectiveKernel {
     grain_ = std::max<std::int64_t>(1, 16 / static_cast<std::int64_t>(streams));
   }
 
-  void runBlock(std::span<const Pointers> replicas, std::size_t index,
-                const std::vector<unsigned>& group, std::int64_t block) const {
-    const Part& part = parts_[index];
-    const std::int64_t per_member = share(part, group.size());
+  void runBlock(ReplicaPointers replicas, std::size_t index, const std::vector<unsigned>& group,
+                std::int64_t block) const {
+    const ReducePart& part = step_.parts[index];
+    const std::int64_t per_member = step_.share(part, group.size());
     const std::int64_t num_blocks = blocksOf(per_member);
     const auto member = static_cast<std::size_t>(block / num_blocks);
     const std::int64_t to = block % num_blocks * kCombineBlock;
     const std::int64_t length = std::min(kCombineBlock, per_member - to);
     const std::int64_t from = static_cast<std::int64_t>(member) * per_member + to;
     const std::int64_t n = std::clamp<std::int64_t>(part.n - from, 0, length);
-    alignas(64) std::array<std::byte, kCombineBlock * 8> result;
+    alignas(64) std::array<std::byte, kCombineBlock * kMostBytes> result;
     combine(replicas, part, group, member, from, n, result.data());
     const std::size_t size = sizeOf(part.type);
     if (n < length) std::memset(result.data() + n * size, 0, (length - n) * size);
-    if (scatters_) {
+    if (step_.scatters) {
       store(replicas[group[member]][part.output], to, length, size, result.data());
     } else {
       for (const unsigned r : group) {
@@ -133,29 +127,27 @@ class ReduceKernel final : public CollectiveKernel {
     std::memcpy(out + at * size, result, static_cast<std::size_t>(n) * size);
   }
 
-  void combine(std::span<const Pointers> replicas, const Part& part,
-               const std::vector<unsigned>& group, std::size_t member, std::int64_t from,
-               std::int64_t n, std::byte* result) const {
+  void combine(ReplicaPointers replicas, const ReducePart& part, const std::vector<unsigned>& group,
+               std::size_t member, std::int64_t from, std::int64_t n, std::byte* result) const {
     if (n == 0) return;
     const std::size_t size = sizeOf(part.type);
     const auto at = [&](unsigned r) { return replicas[r][part.input] + from * size; };
-    if (local_) {
+    if (step_.is_local) {
       std::memcpy(result, at(group[member]), static_cast<std::size_t>(n) * size);
       return;
     }
     constexpr std::size_t kFew = 64;
-    std::array<const void*, kFew> few;
-    std::vector<const void*> many(group.size() > kFew ? group.size() : 0);
-    const std::span<const void*> ins(many.empty() ? few.data() : many.data(), group.size());
-    for (std::size_t i = 0; i < group.size(); ++i) ins[i] = at(group[i]);
-    combineBlock(*part.loops, part.type, mean_, ins, n, result);
+    std::array<CombineSource, kFew> few;
+    std::vector<CombineSource> many(group.size() > kFew ? group.size() : 0);
+    const std::span<CombineSource> sources(many.empty() ? few.data() : many.data(), group.size());
+    for (std::size_t i = 0; i < group.size(); ++i) sources[i] = {at(group[i])};
+    alignas(64) std::array<float, kCombineBlock> floats;
+    void* acc = part.type == ElementType::kHalf ? static_cast<void*>(floats.data()) : result;
+    const void* combined = combineTree(*part.loops, sources, n, acc);
+    finishBlock(*part.loops, part.type, step_.meanOf(group), combined, n, result);
   }
 
-  Groups groups_;
-  bool scatters_;
-  bool mean_ = false;
-  bool local_ = false;
-  std::vector<Part> parts_;
+  const ReduceStep step_;
   std::vector<std::int64_t> blocks_{};
   std::int64_t grain_ = 1;
 };

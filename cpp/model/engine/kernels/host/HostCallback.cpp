@@ -63,9 +63,14 @@ void checkCallback(StepCheck& check) {
   }
 }
 
-const RegisterKernel kCallback{"popx.host_callback", makeKernel<CallbackKernel>, checkCallback};
+constexpr const char* kName = "popx.host_callback";
+const RegisterKernel kCallback{kName, makeKernel<CallbackKernel>, checkCallback};
 
 }  // namespace
+
+void forgetCallback(StepDesc& step) {
+  if (step.kernel == kName) step.attributes.set("id", std::string());
+}
 
 ElementType elementTypeOf(const std::string& dtype) {
   static const std::pair<const char*, ElementType> kTypes[] = {

@@ -1,0 +1,49 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hosts/KeyValueStore.hpp"
+
+namespace ipujax::hosts {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// A message to a process. Both ends give the messages between two processes the same numbers.
+struct Send {
+  std::uint32_t process;
+  std::uint64_t number;
+  std::span<const std::byte> bytes;
+};
+struct Receive {
+  std::uint32_t process;
+  std::uint64_t number;
+  std::span<std::byte> bytes;
+};
+
+/// Moves bytes between the processes of a job.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Returns once all bytes are received and all that are sent may change. Throws PeerLost if a
+  /// process is gone or the deadline passes, and ExchangeCancelled after `cancel`.
+  virtual void exchange(std::span<const Send> sends, std::span<const Receive> receives,
+                        Deadline deadline) = 0;
+  /// Sends a message that may never be received.
+  virtual void post(std::uint32_t process, std::uint64_t number, std::string bytes) noexcept = 0;
+  /// From any thread: the exchange in progress, or else the next one, throws.
+  virtual void cancel() noexcept = 0;
+  virtual void forgetCancel() noexcept = 0;
+};
+
+/// Whether this build can connect processes.
+bool canConnect();
+/// Connects all processes. `address`: of this process, for the others.
+std::unique_ptr<Transport> connect(KeyValueStore& store, std::uint32_t self, std::uint32_t count,
+                                   const std::string& address,
+                                   std::chrono::milliseconds patience);
+
+}  // namespace ipujax::hosts

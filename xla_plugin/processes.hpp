@@ -1,0 +1,20 @@
+#pragma once
+#include <memory>
+
+#include "hosts/Channel.hpp"
+#include "platform_config.hpp"
+
+namespace ipujax::plugin::processes {
+
+/// Meets the other processes of the job: tells them this one's machine, takes theirs into `config`,
+/// and connects all of them. Null if there are no others, or this build cannot connect them. Throws
+/// if the processes do not fit together.
+std::shared_ptr<hosts::Channel> meet(const PJRT_Client_Create_Args& args, PlatformConfig& config);
+
+/// Says why a program cannot run over several processes.
+[[noreturn]] void failWithoutChannel();
+
+/// Tells the other processes of all jobs that this one ends.
+void sayGoodbye();
+
+}  // namespace ipujax::plugin::processes
