@@ -26,6 +26,11 @@ class PjrtCode:
     UNAVAILABLE = 14
 
 
+def printable(text: str) -> str:
+    """Text of a file for a terminal: control characters, which could steer it, are escaped."""
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
 class IpuError(Exception):
     """Base of all errors of ipujax; `ipujax.Error` is another name for it.
 
@@ -42,6 +47,9 @@ class IpuError(Exception):
     """
 
     pjrt_code: int = PjrtCode.INTERNAL
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
     @property
     def message(self) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ipujax.cli.product_arguments import add_product_arguments
-from ipujax.errors import ConvertError
-from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
+from ipujax.errors import ConvertError, printable
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 #: Settings given as JSON on the command line, or as a JSON file.
 _JSON = {

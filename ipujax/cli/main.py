@@ -19,8 +19,8 @@ from ipujax.errors import (
     OutOfMemoryError,
     RecoverableError,
     UnrecoverableError,
+    printable,
 )
-from ipujax.host.file_reading import printable
 
 #: Each command and what it does; the module of the same name implements it.
 WORDS = {

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ipujax.cli.expressions import evaluate
-from ipujax.errors import ConfigError
-from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of, printable
+from ipujax.errors import ConfigError, printable
+from ipujax.host.file_reading import MOST_JSON_BYTES, content_of, json_of
 
 
 def gather(

@@ -10,8 +10,7 @@ import argparse
 
 from ipujax.cli.installation import check_installation
 from ipujax.config.options import PER_CALL_PREFIX
-from ipujax.errors import ConfigError
-from ipujax.host.file_reading import printable
+from ipujax.errors import ConfigError, printable
 from ipujax.reporting.document import load_report
 from ipujax.reporting.figures import figures
 from ipujax.reporting.model import Report

@@ -18,8 +18,7 @@ from ipujax.cli.program_inputs import gather
 from ipujax.config.options import PER_CALL_PREFIX, from_environment
 from ipujax.config.product_options import poplibs_options
 from ipujax.config.tree import rounded_up
-from ipujax.errors import ConfigError
-from ipujax.host.file_reading import printable
+from ipujax.errors import ConfigError, printable
 
 RESULTS = "results.npz"
 #: The first bytes of an executable.

@@ -72,10 +72,17 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], Any]:
     data = content_of(path)
     try:
         header, start = read_header(data, _MAGIC, _VERSION)
-        arrays = {entry["name"]: _array(data, start, entry) for entry in header["arrays"]}
+        arrays = {_name(entry): _array(data, start, entry) for entry in header["arrays"]}
         return arrays, header["meta"]
     except (ValueError, KeyError, TypeError, struct.error, OverflowError) as error:
         raise damaged(path, error) from error
+
+
+def _name(entry: Any) -> str:
+    name = entry["name"]
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is no name")
+    return name
 
 
 def damaged(path: Path, why: object) -> ArrayFileError:

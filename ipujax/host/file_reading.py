@@ -70,8 +70,3 @@ def json_of(text: str | bytes) -> Any:
         if not level:
             return value
     raise ValueError(too_deep)
-
-
-def printable(text: str) -> str:
-    """Text of a file for a terminal: control characters, which could steer it, are escaped."""
-    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)

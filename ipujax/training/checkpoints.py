@@ -96,7 +96,7 @@ class Checkpoint(Hook):
         try:
             run.resume(meta["progress"])
             _remember(_others(run), meta)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ArrayFileError(
                 "[checkpoint] needs hooks that read what was kept of the hooks of their names; got "
                 f"{type(error).__name__}: {error}. Pass them, or use another folder."

@@ -13,9 +13,16 @@ import pytest
 
 import ipujax as ipu
 from ipujax.cli.main import main
-from ipujax.errors import ArrayFileError, AttachError, ConfigError, IpuError, PipelineError
+from ipujax.errors import (
+    ArrayFileError,
+    AttachError,
+    ConfigError,
+    IpuError,
+    PipelineError,
+    printable,
+)
 from ipujax.host import array_files, attached
-from ipujax.host.file_reading import DEEPEST_JSON, content_of, json_of, printable
+from ipujax.host.file_reading import DEEPEST_JSON, content_of, json_of
 
 
 def nested(depth: int) -> str:
@@ -38,6 +45,10 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path):
     assert content_of(tmp_path / "a", 5) == b"12345"
     with pytest.raises(ValueError, match="5 bytes, more than 4"):
         content_of(tmp_path / "a", 4)
+
+
+def test_control_characters_of_errors_are_escaped():
+    assert str(ConfigError("[run] got \x1b[2J.")) == "[run] got \\x1b[2J."
 
 
 def test_control_characters_are_escaped():

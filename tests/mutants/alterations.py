@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Callable
@@ -47,13 +48,17 @@ _ODD: tuple[Any, ...] = (
 )
 
 
+def _odd(rng: random.Random) -> Any:
+    return copy.deepcopy(rng.choice(_ODD))
+
+
 def json_value(tree: Any, rng: random.Random) -> Any:
     """The tree with up to three values replaced, removed, repeated, renamed or exchanged."""
     tree = json.loads(json.dumps(tree))
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         places = list(_places(tree))
         if not places:
-            return rng.choice(_ODD)
+            return _odd(rng)
         container, key = rng.choice(places)
         rng.choice(_CHANGES)(container, key, rng, places)
     return tree
@@ -75,7 +80,7 @@ def _places(tree: Any) -> Any:
 
 
 def _replace(container: Any, key: Any, rng: random.Random, places: Any) -> None:
-    container[key] = rng.choice(_ODD)
+    container[key] = _odd(rng)
 
 
 def _nudge(container: Any, key: Any, rng: random.Random, places: Any) -> None:
@@ -89,7 +94,7 @@ def _nudge(container: Any, key: Any, rng: random.Random, places: Any) -> None:
         at = rng.randrange(len(value) + 1)
         container[key] = value[:at] + rng.choice(("x", "\x1b", " ", "\n", "\0")) + value[at + 1 :]
     else:
-        container[key] = rng.choice(_ODD)
+        container[key] = _odd(rng)
 
 
 def _remove(container: Any, key: Any, rng: random.Random, places: Any) -> None:

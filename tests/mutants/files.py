@@ -43,8 +43,7 @@ def altered(kind: str, original: bytes, seed: int) -> bytes:
 
 def check(kind: str, path: Path) -> str:
     """What is wrong with reading a file; "refused" or "" where nothing is."""
-    from ipujax.errors import IpuError
-    from ipujax.host.file_reading import printable
+    from ipujax.errors import IpuError, printable
     from tests.mutants.data_files import KINDS
 
     try:
