@@ -23,7 +23,8 @@ from ipujax.api.embed.table.files import HEADER_BYTES, MAGIC
 from ipujax.cli import main as cli
 from ipujax.cli import program_inputs
 from ipujax.convert import settings
-from ipujax.host import array_files, file_reading
+from ipujax.errors import printable
+from ipujax.host import array_files
 from ipujax.runtime import structure
 
 Parts = tuple[Any, bytes]
@@ -179,7 +180,7 @@ def _printed(*words: object) -> str:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         status = cli.main([str(word) for word in words])
     for text in (out.getvalue(), error.getvalue()):
-        assert file_reading.printable(text) == text, "control characters reach the terminal"
+        assert printable(text) == text, "control characters reach the terminal"
     if status:
         assert "Traceback" not in error.getvalue(), error.getvalue()
         raise ipu.ConfigError(error.getvalue())
