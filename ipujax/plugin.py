@@ -30,6 +30,7 @@ from ipujax.errors import (
 )
 from ipujax.host import attached, interrupts
 from ipujax.host import callbacks as host_callbacks
+from ipujax.host.addresses import address_towards
 from ipujax.host.compile_progress import compile_progress
 from ipujax.host.logs import logger_of
 from ipujax.types import PlatformConfig
@@ -84,7 +85,9 @@ def _interrupts_later() -> Iterator[None]:
 def _register() -> None:
     from ipujax._poplar import _poplar
 
-    # Registered after the extension's own handler, so it runs before that one.
+    # Registered after the extension's own handler, so it runs before that one; and before JAX's,
+    # in which all processes wait for each other.
+    atexit.register(_poplar.say_goodbye)
     atexit.register(_ending.set)
     _poplar.set_compile_callback(_compile)
     _poplar.set_host_callback(host_callbacks.call)
@@ -148,7 +151,22 @@ def _client_options() -> dict[str, Any]:
     attached.detach()
     if tree.machine.connection == "always":
         options["first_ipus"] = ",".join(map(str, devices.attach(tree.machine)))
+    if jax_compat.num_processes() > 1:
+        options["program_options"] = config.common_options(tree)
+        options["host_address"] = tree.machine.host_address or _own_address()
     return options
+
+
+def _own_address() -> str:
+    """The address at which the other processes of the job reach this one."""
+    coordinator = jax_compat.coordinator_address()
+    try:
+        return address_towards(coordinator)
+    except OSError as error:
+        raise ConfigError(
+            f"[hosts] needs this host's address towards the coordinator, {coordinator}; got "
+            f"{error}. Set IPUJAX_HOST_ADDRESS to the address."
+        ) from None
 
 
 def _options_key() -> str:

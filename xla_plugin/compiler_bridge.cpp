@@ -14,6 +14,8 @@
 
 #include "device_set.hpp"
 #include "failure.hpp"
+#include "hosts/Transport.hpp"
+#include "processes.hpp"
 #include "runtime/HostPorts.hpp"
 #include "shape.hpp"
 #include "support/Interrupts.hpp"
@@ -394,6 +396,9 @@ void bindPlugin(py::module_& module) {
   // Called for each client that JAX makes, and when JAX releases all of them.
   module.def("keep_client", keepNewClient, "client"_a);
   module.def("retire_clients", retireClients);
+  module.def("say_goodbye", processes::sayGoodbye,
+             pybind11::call_guard<pybind11::gil_scoped_release>());
+  module.def("can_connect_processes", hosts::canConnect);
   module.def(
       "reset_seed",
       [](std::uint64_t seed, bool identical_replicas) {

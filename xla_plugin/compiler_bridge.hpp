@@ -16,7 +16,7 @@ namespace ipujax::plugin {
 
 /// The plugin's half of the Python extension: adds set_compile_callback, set_host_callback,
 /// set_stablehlo_version, show_program_text, guard_transfers, keep_client, retire_clients,
-/// device_stats and memory_stats to the module.
+/// say_goodbye, can_connect_processes, device_stats and memory_stats to the module.
 void bindPlugin(pybind11::module_& module);
 
 /// The only way from the plugin to Python. Each call takes the GIL itself and may be made from any

@@ -164,10 +164,12 @@ void sayGoodbye() {
     for (const auto& each : channels().all)
       if (auto channel = each.lock()) open.push_back(std::move(channel));
   }
-  for (const auto& channel : open)
+  for (const auto& channel : open) {
+    channel->awaitAll();
     channel->fail("[hosts] needs all processes to call the same programs; got the end of process " +
                   std::to_string(channel->self()) +
                   ", while another one waits for it. See what that process printed.");
+  }
 }
 
 }  // namespace ipujax::plugin::processes

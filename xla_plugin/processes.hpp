@@ -14,7 +14,8 @@ std::shared_ptr<hosts::Channel> meet(const PJRT_Client_Create_Args& args, Platfo
 /// Says why a program cannot run over several processes.
 [[noreturn]] void failWithoutChannel();
 
-/// Tells the other processes of all jobs that this one ends.
+/// Waits for the programs over several processes that were called, then tells the other processes
+/// that this one ends.
 void sayGoodbye();
 
 }  // namespace ipujax::plugin::processes

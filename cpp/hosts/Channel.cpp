@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <map>
 #include <utility>
@@ -114,6 +115,11 @@ void Channel::endTurn(std::uint64_t turn) {
   turn_changed_.notify_all();
 }
 
+void Channel::awaitAll() {
+  std::unique_lock lock(mutex_);
+  turn_changed_.wait(lock, [&] { return turn_ == turns_taken_; });
+}
+
 void Channel::requireOpen() const {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) throw PeerError(failure_);
@@ -159,10 +165,13 @@ void Channel::exchangeAll(const Position& position, std::span<const runtime::Out
     if (out.isInline()) out.forEachInlined(out.frame.inlined(), pack);
     sending.push_back({process, sent_[process]++, out.frame.raw()});
   }
-  for (auto& [process, in] : ins)
+  std::vector<std::function<void()>> checks;
+  for (auto& [process, in] : ins) {
     receiving.push_back({process, received_[process]++, in.frame.raw()});
-  transport_->exchange(sending, receiving, deadline);
-  for (auto& [process, in] : ins) in.frame.check(process, self_, position, in.bytes());
+    checks.emplace_back(
+        [&, p = process, i = &in] { i->frame.check(p, self_, position, i->bytes()); });
+  }
+  transport_->exchange(sending, receiving, deadline, [&](std::size_t i) { checks[i](); });
 
   sending.clear();
   receiving.clear();
@@ -181,7 +190,7 @@ void Channel::exchangeAll(const Position& position, std::span<const runtime::Out
       receiving.push_back({process, received_[process]++, message});
   }
   if (!sending.empty() || !receiving.empty())
-    transport_->exchange(sending, receiving, deadline);
+    transport_->exchange(sending, receiving, deadline, [](std::size_t) {});
   for (auto& [process, in] : ins) in.forEachCopied(unpack);
 }
 

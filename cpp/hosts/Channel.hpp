@@ -39,6 +39,7 @@ class Channel {
                 std::span<const runtime::Incoming> receives);
   /// Closes the channel and tells all processes why.
   void fail(const std::string& reason) noexcept;
+  void awaitAll();  ///< until all turns have ended
   void cancel() noexcept { transport_->cancel(); }
   void forgetCancel() noexcept { transport_->forgetCancel(); }
 

@@ -55,21 +55,24 @@ class GlooTransport final : public Transport {
     context_->connectFullMesh(addresses, device);
   }
 
-  void exchange(std::span<const Send> sends, std::span<const Receive> receives,
-                Deadline deadline) override {
+  void exchange(std::span<const Send> sends, std::span<const Receive> receives, Deadline deadline,
+                const std::function<void(std::size_t)>& arrived) override {
     Exchange exchange(*this);
     for (const auto& receive : receives) {
-      exchange.add(receive.bytes.data(), receive.bytes.size())
-          .recv(static_cast<int>(receive.process), receive.number);
+      auto& buffer = exchange.add(receive.bytes.data(), receive.bytes.size());
+      guard(receive.process, deadline,
+            [&] { buffer.recv(static_cast<int>(receive.process), receive.number); });
     }
     for (const auto& send : sends) {
-      exchange.add(const_cast<std::byte*>(send.bytes.data()), send.bytes.size())
-          .send(static_cast<int>(send.process), send.number);
+      auto& buffer = exchange.add(const_cast<std::byte*>(send.bytes.data()), send.bytes.size());
+      guard(send.process, deadline,
+            [&] { buffer.send(static_cast<int>(send.process), send.number); });
     }
     auto buffer = exchange.buffers.begin();
-    for (const auto& receive : receives) {
+    for (std::size_t i = 0; i < receives.size(); ++i) {
       auto& waiting = **buffer++;
-      await(receive.process, deadline, [&](auto left) { return waiting.waitRecv(left); });
+      await(receives[i].process, deadline, [&](auto left) { return waiting.waitRecv(left); });
+      arrived(i);
     }
     for (const auto& send : sends) {
       auto& waiting = **buffer++;
@@ -122,18 +125,25 @@ class GlooTransport final : public Transport {
     std::vector<Buffer> buffers;
   };
 
-  template <class Wait>
-  void await(std::uint32_t process, Deadline deadline, const Wait& wait) {
-    if (cancelled_) throw ExchangeCancelled(kCancelled);
-    const auto begin = std::chrono::steady_clock::now();
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - begin);
+  /// Calls `step`, which uses the connection to a process.
+  template <class Step>
+  static void guard(std::uint32_t process, Deadline deadline, const Step& step) {
     try {
-      if (wait(std::max(left, milliseconds{1}))) return;
+      step();
     } catch (const gloo::Exception&) {
       const bool is_late = std::chrono::steady_clock::now() >= deadline;
       throw PeerLost(process, is_late ? "no answer" : "a closed connection");
     }
-    throw ExchangeCancelled(kCancelled);
+  }
+
+  template <class Wait>
+  void await(std::uint32_t process, Deadline deadline, const Wait& wait) {
+    bool is_over = false;
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Deadline::clock::now());
+    guard(process, deadline, [&] {
+      is_over = !cancelled_ && wait(std::max(left, milliseconds{1}));
+    });
+    if (!is_over) throw ExchangeCancelled(kCancelled);
   }
 
   std::unique_ptr<gloo::rendezvous::Context> context_;
@@ -154,7 +164,7 @@ std::unique_ptr<Transport> connect(KeyValueStore& store, std::uint32_t self, std
   } catch (const gloo::Exception& error) {
     throw PeerError("[hosts] needs connections between all processes, to process " +
                     std::to_string(self) + " at " + address + "; got: " + error.what() +
-                    ". Set JAX_IPU_HOST_ADDRESS to an address at which the other hosts reach "
+                    ". Set IPUJAX_HOST_ADDRESS to an address at which the other hosts reach "
                     "this one.");
   }
 }

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,10 +29,12 @@ struct Receive {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Returns once all bytes are received and all that are sent may change. Throws PeerLost if a
-  /// process is gone or the deadline passes, and ExchangeCancelled after `cancel`.
+  /// Returns once all bytes are received and all that are sent may change. Calls `arrived` with the
+  /// index of each message that was received, in order, before it waits for more; if that throws,
+  /// nothing else is waited for. Throws PeerLost if a process is gone or the deadline passes, and
+  /// ExchangeCancelled after `cancel`.
   virtual void exchange(std::span<const Send> sends, std::span<const Receive> receives,
-                        Deadline deadline) = 0;
+                        Deadline deadline, const std::function<void(std::size_t)>& arrived) = 0;
   /// Sends a message that may never be received.
   virtual void post(std::uint32_t process, std::uint64_t number, std::string bytes) noexcept = 0;
   /// From any thread: the exchange in progress, or else the next one, throws.

@@ -97,7 +97,7 @@ def self_test() -> str:
     def loss(weights: jax.Array, inputs: jax.Array) -> jax.Array:
         return jnp.mean(jnp.tanh(inputs @ weights) ** 2)
 
-    device = jax.devices("ipu")[0]
+    device = jax.local_devices(backend="ipu")[0]
     step = jax.jit(jax.value_and_grad(loss))
     value, gradient = step(jax.device_put(w, device), jax.device_put(x, device))
     hidden = np.tanh(x @ w)

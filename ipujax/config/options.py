@@ -34,6 +34,7 @@ from ipujax.config.process_variables import (
     UNREAD_VARIABLES,
     check_process_variables,
 )
+from ipujax.config.program import DiagnosticOptions
 from ipujax.config.tree import PARTS as PARTS
 from ipujax.config.tree import SECTION_OF as SECTION_OF
 from ipujax.config.tree import SECTIONS as SECTIONS
@@ -365,6 +366,18 @@ def machine_of(platform: Mapping[str, Any]) -> MachineConfig:
     """The machine's options, from those that the PJRT client was created with."""
     known = [spec.name for spec in fields(MachineConfig) if spec.name in platform]
     return MachineConfig(**{name: platform[name] for name in known})
+
+
+def common_options(config: IPUConfig) -> str:
+    """The options of programs that are set, which all processes of a job must have."""
+    given = [
+        f"{spec.name}={getattr(config.compile, spec.name)}"
+        for spec in dataclasses.fields(config.compile)
+        if getattr(config.compile, spec.name) != spec.default
+        and spec.name not in {each.name for each in dataclasses.fields(DiagnosticOptions)}
+    ]
+    engine = os.environ.get("POPLAR_ENGINE_OPTIONS", "")
+    return " ".join(given + ([f"POPLAR_ENGINE_OPTIONS={engine}"] if engine else [])) or "defaults"
 
 
 def program_key(config: IPUConfig) -> str:

@@ -131,15 +131,15 @@ class TrainingOptions:
     )
     process_count: int = option(
         0,
-        "Processes that run one program; 0: one alone.",
+        "Processes that run one program; 0: as jax.distributed.initialize was told.",
         "IPUJAX_PROCESS_COUNT",
         bounds=(0, 2**16),
-        no_effect="a program runs on the IPUs of one process",
+        no_effect="jax.distributed.initialize takes it, and ipujax launch passes it",
     )
     process_index: int = option(
         0,
         "Index of this process.",
         "IPUJAX_PROCESS_INDEX",
         bounds=(0, 2**16),
-        no_effect="a program runs on the IPUs of one process",
+        no_effect="jax.distributed.initialize takes it, and ipujax launch passes it",
     )

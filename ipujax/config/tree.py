@@ -14,6 +14,7 @@ from ipujax.config.arithmetic import (
     NormOptions,
     ProductOptions,
 )
+from ipujax.config.hosts import HostsOptions
 from ipujax.config.machine import (
     AttachmentOptions,
     DeviceOptions,
@@ -38,7 +39,7 @@ Spec = dataclasses.Field[Any]
 
 
 @dataclass(frozen=True)
-class MachineConfig(ModelOptions, AttachmentOptions, DeviceOptions):
+class MachineConfig(ModelOptions, HostsOptions, AttachmentOptions, DeviceOptions):
     """Which IPUs the platform has. Read when JAX creates the backend."""
 
     @property
@@ -119,6 +120,7 @@ class OptionMetadata(NamedTuple):
 SECTIONS: dict[str, tuple[type[Any], str]] = {
     "devices": (DeviceOptions, "machine"),
     "attachment": (AttachmentOptions, "machine"),
+    "hosts": (HostsOptions, "machine"),
     "model": (ModelOptions, "machine"),
     "fitting": (FitOptions, "compile"),
     "products": (ProductOptions, "compile"),
@@ -163,6 +165,7 @@ class IPUConfig:
 
     devices = property(lambda self: self._section("devices"))
     attachment = property(lambda self: self._section("attachment"))
+    hosts = property(lambda self: self._section("hosts"))
     model = property(lambda self: self._section("model"))
     fitting = property(lambda self: self._section("fitting"))
     products = property(lambda self: self._section("products"))

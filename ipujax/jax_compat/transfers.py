@@ -99,7 +99,7 @@ def allow_dlpack() -> None:
 def _on_cpu_backend(x: Any) -> Any:
     """An array of the CPU backend that shares the memory of `x` and keeps it alive."""
     try:
-        cpu = jax.devices("cpu")[0]
+        cpu = jax.local_devices(backend="cpu")[0]
     except RuntimeError as error:
         raise BufferError(
             f"[dlpack] needs JAX's CPU backend; got: {error}. "

@@ -208,7 +208,7 @@ class _Orbax:
             jax.ShapeDtypeStruct(tuple(shape) or (1,), array_files.dtype_of(dtype))
             for dtype, shape in saved["shapes"]
         ]
-        cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
+        cpu = jax.sharding.SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
         like = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in like]
         parts = args.Composite(state=args.StandardRestore(like))
         found = self._manager.restore(step, args=parts)["state"]

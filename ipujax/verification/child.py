@@ -60,7 +60,7 @@ def run_on_device(
 
     from ipujax import jax_compat
 
-    return jax_compat.load_program(code, jax.devices(platform)[0], options)(arrays)
+    return jax_compat.load_program(code, jax.local_devices(backend=platform)[0], options)(arrays)
 
 
 def serve(

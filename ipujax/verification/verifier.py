@@ -118,7 +118,7 @@ class Verifier:
         self, call: jax_compat.WatchedCall, oracle: Oracle, theirs: list[Any], differs: str
     ) -> MismatchError:
         code = call.lower(OURS)
-        device = jax.devices(OURS)[0]
+        device = jax.local_devices(backend=OURS)[0]
 
         def ours(code: bytes, arguments: Sequence[np.ndarray]) -> list[Any]:
             return jax_compat.load_program(code, device, call.options)(arguments)

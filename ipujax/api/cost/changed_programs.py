@@ -167,7 +167,7 @@ class ChangedPrograms(CompiledProgram):
     def _shardings(self) -> list[Any]:
         """Shardings of the arrays of each argument, as the program takes them."""
         if not self.is_sharded:
-            ipu = SingleDeviceSharding(jax.devices(jax_compat.PLATFORM)[0])
+            ipu = SingleDeviceSharding(jax.local_devices(backend=jax_compat.PLATFORM)[0])
             return [jax.tree.map(lambda _: ipu, arg) for arg in self.args]
         compiled = self._lowered.compile({**AS_IT_IS, **self.options})
         found = compiled.input_shardings[0]

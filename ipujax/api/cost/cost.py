@@ -306,7 +306,7 @@ def _copied(args: Any) -> Any:
 
 
 def _first_ipu() -> Any:
-    return jax.devices(jax_compat.PLATFORM)[0]
+    return jax.local_devices(backend=jax_compat.PLATFORM)[0]
 
 
 def _host_options(streamed: str | Iterable[str], fetched: str | None) -> dict[str, str]:

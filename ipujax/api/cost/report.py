@@ -77,7 +77,9 @@ def report(
 def _kind_of(compiled: Any) -> str:
     """The kind of IPU for which a program was compiled."""
     shardings = jax.tree.leaves((compiled.input_shardings, compiled.output_shardings))
-    devices = shardings[0].device_set if shardings else jax.devices(jax_compat.PLATFORM)
+    devices = (
+        shardings[0].device_set if shardings else jax.local_devices(backend=jax_compat.PLATFORM)
+    )
     return str(next(iter(devices)).device_kind)
 
 

@@ -139,7 +139,7 @@ class Plan:
             The compiled program's cost analysis.
         """
         program = self.program(in_axes)
-        with jax.default_device(jax.devices(jax_compat.PLATFORM)[0]):
+        with jax.default_device(jax.local_devices(backend=jax_compat.PLATFORM)[0]):
             return dict(jax.jit(program).lower(*args).compile().cost_analysis())
 
     def program(self, in_axes: Any = None) -> Callable[..., Any]:

@@ -90,7 +90,7 @@ def plan_stages(
     check_choice(WHERE, "schedule", schedule, SCHEDULES, PipelineError)
     if reduction is not None:
         check_choice(WHERE, "reduction", reduction, ACCUMULATED, PipelineError)
-    device = jax.devices(jax_compat.PLATFORM)[0]
+    device = jax.local_devices(backend=jax_compat.PLATFORM)[0]
     counts = _numbers(ipus, device.num_ipus)
     jaxpr, shared, num_leaves = _traced(fun, args, in_axes, micro_batches)
     largest = 0.5 / max(counts)
