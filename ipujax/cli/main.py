@@ -28,6 +28,7 @@ WORDS = {
     "devices": "list the IPUs that JAX sees",
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "run": "run an exported program on inputs from files, expressions or examples",
+    "launch": "run a program in several processes, on this host or several",
     "convert": "change an exported program: precision, IPUs, pipelines, single ops",
     "options": "print the options in force and what set each",
     "report": "show or compare where time and memory of programs go, of files or saved reports",

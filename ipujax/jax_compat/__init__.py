@@ -111,6 +111,7 @@ from ipujax.jax_compat.platform import register_platform as register_platform
 from ipujax.jax_compat.platform import register_refusal as register_refusal
 from ipujax.jax_compat.ports import Port as Port
 from ipujax.jax_compat.ports import call_port as call_port
+from ipujax.jax_compat.processes import coordinator as coordinator
 from ipujax.jax_compat.processes import coordinator_address as coordinator_address
 from ipujax.jax_compat.processes import num_processes as num_processes
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def num_processes() -> int:
     """The number of processes of the job, before JAX has made its devices."""
@@ -15,3 +17,20 @@ def coordinator_address() -> str:
     from jax._src import distributed
 
     return distributed.global_state.coordinator_address or ""
+
+
+def coordinator(bind_address: str, processes: int, heartbeat_seconds: int) -> Any:
+    """Starts the service at which the processes of a job meet; it has a method `shutdown`.
+
+    One that outlives process 0, unlike that of `jax.distributed.initialize`, so that the end of
+    any process is like that of any other.
+    """
+    from jaxlib import _jax
+
+    return _jax.get_distributed_runtime_service(
+        bind_address,
+        processes,
+        heartbeat_timeout=heartbeat_seconds,
+        shutdown_timeout=heartbeat_seconds,
+        recoverable=True,
+    )

@@ -47,6 +47,7 @@ TABLE = "engine/ops/ElementwiseOps.def"
 PYTHON_ROOMS = (
     "__main__",
     "cli",
+    "launch",
     "plugin",
     "__init__",
     "testing",
