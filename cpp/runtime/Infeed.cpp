@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/FeedError.hpp"
+#include "runtime/LocalReplicas.hpp"
 #include "runtime/Waiting.hpp"
 #include "support/Interrupts.hpp"
 
@@ -20,38 +21,33 @@ std::span<const std::byte> partOf(std::span<const std::byte> bytes, std::size_t 
 class Port final : public HostPort {
  public:
   Port(std::shared_ptr<Infeed> feed, Infeed::Call call, std::size_t readers, std::size_t copies)
-      : feed_(std::move(feed)), call_(call), readers_(readers), copies_(copies) {}
+      : feed_(std::move(feed)), call_(call), readers_("infeed", readers), copies_(copies) {}
 
   void call(std::span<const HostArray> arguments, std::span<const HostArray> results) override {
-    std::int32_t reader = 0;
-    std::memcpy(&reader, arguments[0].data, sizeof reader);
-    std::memcpy(results[0].data, &reader, sizeof reader);
-    if (reader < 0 || static_cast<std::size_t>(reader) >= readers_)
-      throw FeedError("[infeed] needs a replica below " + std::to_string(readers_) + "; got " +
-                      std::to_string(reader) + ". Trace the program again.");
-    const auto number = static_cast<std::size_t>(reader);
+    const std::size_t number = readers_.numberOf(arguments, results);
     if (call_ == Infeed::Call::kBegin) {
-      feed_->begin(number, readers_);
+      feed_->begin(number, readers_.count());
       return;
     }
     if (call_ == Infeed::Call::kCheck) {
       std::vector<Checksum> sums(feed_->bytes().size());
       if (!sums.empty()) std::memcpy(sums.data(), arguments[1].data, sums.size() * sizeof sums[0]);
-      feed_->check(number, readers_, sums);
+      feed_->check(number, readers_.count(), sums);
       return;
     }
     const bool stops = call_ == Infeed::Call::kFetchOrStop;
     std::vector<std::byte*> arrays;
     for (const auto& result : results.subspan(stops ? 2 : 1))
       arrays.push_back(static_cast<std::byte*>(result.data));
-    const bool found = feed_->fetch(number, readers_, copies_, arrays, stops);
+    const bool found = feed_->fetch(number, readers_.count(), copies_, arrays, stops);
     if (stops) *static_cast<std::uint8_t*>(results[1].data) = found ? 1 : 0;
   }
 
  private:
   const std::shared_ptr<Infeed> feed_;
   const Infeed::Call call_;
-  const std::size_t readers_, copies_;
+  LocalReplicas readers_;
+  const std::size_t copies_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/FeedError.hpp"
+#include "runtime/LocalReplicas.hpp"
 #include "runtime/Waiting.hpp"
 #include "support/Interrupts.hpp"
 
@@ -17,27 +18,21 @@ class OutfeedPort final : public HostPort {
  public:
   OutfeedPort(std::shared_ptr<Outfeed> feed, Outfeed::Call call, std::size_t writers,
               std::vector<std::size_t> bytes)
-      : feed_(std::move(feed)), call_(call), writers_(writers), bytes_(std::move(bytes)) {}
+      : feed_(std::move(feed)), call_(call), writers_("outfeed", writers), bytes_(std::move(bytes)) {}
 
   void call(std::span<const HostArray> arguments, std::span<const HostArray> results) override {
-    std::int32_t writer = 0;
-    std::memcpy(&writer, arguments[0].data, sizeof writer);
-    std::memcpy(results[0].data, &writer, sizeof writer);
-    if (writer < 0 || static_cast<std::size_t>(writer) >= writers_)
-      throw FeedError("[outfeed] needs a replica below " + std::to_string(writers_) + "; got " +
-                      std::to_string(writer) + ". Trace the program again.");
-    const auto number = static_cast<std::size_t>(writer);
+    const std::size_t number = writers_.numberOf(arguments, results);
     if (call_ == Outfeed::Call::kBegin) {
-      feed_->begin(number, writers_);
+      feed_->begin(number, writers_.count());
     } else {
-      feed_->push(number, writers_, arguments.subspan(1), bytes_);
+      feed_->push(number, writers_.count(), arguments.subspan(1), bytes_);
     }
   }
 
  private:
   const std::shared_ptr<Outfeed> feed_;
   const Outfeed::Call call_;
-  const std::size_t writers_;
+  LocalReplicas writers_;
   const std::vector<std::size_t> bytes_;  // of each array of one writer
 };
 

@@ -44,7 +44,8 @@ class Infeed:
 
     Inside `jax.shard_map` and `ipujax.pmap` one batch is for all replicas: replica r of n gets part
     r of the n parts of every array's first dimension. In a plain `jit` over several devices pass
-    `sharding`.
+    `sharding`. In a job of several processes, a batch is for the replicas of this process, and each
+    process feeds its own; the devices of the mesh are ordered by process, as in `jax.devices()`.
 
     When the data end, a program that requests another batch fails, unless its loop has
     `stop_at_end=True`. An exception of the iterator becomes the program's error, once the batches

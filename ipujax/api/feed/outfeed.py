@@ -45,7 +45,8 @@ class Outfeed:
     handed out before an error are kept.
 
     Results of the replicas of `jax.shard_map` and `ipujax.pmap` are stacked: they get a new
-    dimension, after that of the steps.
+    dimension, after that of the steps. In a job of several processes these are the replicas of this
+    process.
 
     Raises:
         FeedError: an unknown mode, a bound that is not positive, or nothing to take.

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from ipujax import jax_compat
+from ipujax.errors import FeedError
 
 Specs = Sequence[jax.ShapeDtypeStruct]
 _CURSOR = ((), np.dtype(np.int32))
@@ -24,7 +25,7 @@ _CURSOR = ((), np.dtype(np.int32))
 
 @dataclass(frozen=True)
 class Replicas:
-    """The replicas that run the code being traced, and how a batch is split over them."""
+    """The replicas in this process that run the code being traced, and how a batch is split."""
 
     count: int = 1
     copies: int = 1  #: number of consecutive replicas that get the same part
@@ -41,10 +42,12 @@ class Replicas:
 
 
 def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
-    """The replicas of the `shard_map` or `ipujax.pmap` around the call; one outside these.
+    """The replicas here of the `shard_map` or `ipujax.pmap` around the call; one outside these.
 
     Args:
         split_over: the axes that split batches; None: all.
+    Raises:
+        FeedError: the processes of the job do not have equally many.
     """
     mesh = jax.sharding.get_abstract_mesh()
     mapped = [name for name in mesh.axis_names if name in mesh.manual_axes]
@@ -53,7 +56,26 @@ def replicas_here(split_over: Sequence[Any] | None = None) -> Replicas:
     sizes = dict(mesh.shape)
     copies = int(np.prod([sizes[name] for name in others], dtype=int))
     parts = int(np.prod([sizes[name] for name in split], dtype=int))
-    return Replicas(parts * copies, copies, (*split, *others))
+    here = parts * copies // _processes_of(parts * copies)
+    if here % min(copies, here):
+        raise FeedError(
+            f"[feed] needs processes whose replicas get whole parts of a batch; got {here} "
+            f"replicas in each, and parts for {copies} at a time. Change the mesh."
+        )
+    return Replicas(here, min(copies, here), (*split, *others))
+
+
+def _processes_of(replicas: int) -> int:
+    """The processes that run them: all of the job if this one has too few devices."""
+    processes = jax.process_count()
+    if processes == 1 or replicas <= jax.local_device_count():
+        return 1
+    if replicas % processes:
+        raise FeedError(
+            f"[feed] needs equally many replicas in each process; got {replicas} replicas and "
+            f"{processes} processes. Use a mesh of all devices, with as many in each process."
+        )
+    return processes
 
 
 def make(owner: Any, id_: str, specs: Specs = (), has_flag: bool = False) -> jax_compat.Port:
