@@ -1,6 +1,7 @@
 """The public API, one name a line: for editors, type checkers and `__getattr__`."""
 
 from ipujax import data as data
+from ipujax import distributed as distributed
 from ipujax import nn as nn
 from ipujax import ops as ops
 from ipujax import optim as optim

@@ -53,6 +53,7 @@ PYTHON_ROOMS = (
     "testing",
     "convert",
     "training",
+    "distributed",
     "data",
     "optim",
     "nn",
