@@ -1,4 +1,4 @@
-"""One process that runs random programs over all devices of the job, and tells what its shards hold.
+"""One process that runs programs over all devices of the job, and tells what its shards hold.
 
 `python -m tests.hosts.digests FILE KIND FIRST COUNT` writes JSON: of each seed the digests of all
 shards of all results by device, or the error. Equal jobs over other numbers of processes must write
@@ -52,7 +52,17 @@ def collectives(seed: int) -> list[jax.Array]:
     return results(seed)
 
 
-KINDS: dict[str, Callable[[int], list[jax.Array]]] = {"meshes": meshes, "collectives": collectives}
+def trainings(seed: int) -> list[jax.Array]:
+    from tests.hosts.trainings import TRAININGS
+
+    return TRAININGS[seed]()
+
+
+KINDS: dict[str, Callable[[int], list[jax.Array]]] = {
+    "meshes": meshes,
+    "collectives": collectives,
+    "trainings": trainings,
+}
 
 
 def run(kind: str, seeds: range) -> Found:
