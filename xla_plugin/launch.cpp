@@ -430,7 +430,8 @@ void Launch::endTurn(const FailurePtr& failure) noexcept {
 }
 
 bool Launch::mayOvertake() const {
-  return !placement_->peers && std::ranges::all_of(waits_, [](const auto& event) { return event->isReady(); });
+  return !placement_->peers &&
+         std::ranges::all_of(waits_, [](const auto& event) { return event->isReady(); });
 }
 
 std::chrono::milliseconds Launch::patience() const {

@@ -85,8 +85,7 @@ LoadedExecutable::LoadedExecutable(Client& client, std::shared_ptr<const Program
 std::shared_ptr<hosts::ProgramPeers> LoadedExecutable::peersOf(
     const std::vector<std::uint32_t>& hosts) const {
   if (devices_.size() == hosts.size() || devices_.empty()) return nullptr;
-  return std::make_shared<hosts::ProgramPeers>(client_.channel(), hosts,
-                                               program_->signature().name,
+  return std::make_shared<hosts::ProgramPeers>(client_.channel(), hosts, program_->signature().name,
                                                program_->compiled().meaning());
 }
 

@@ -24,9 +24,9 @@ struct Placement {
 
   const std::shared_ptr<const Program> program;
   const std::vector<Device*> devices;
-  const std::shared_ptr<hosts::ProgramPeers> peers;  ///< null where all replicas are here
+  const std::shared_ptr<hosts::ProgramPeers> peers;            ///< null where all replicas are here
   const std::vector<std::shared_ptr<DeviceRuntime>> runtimes;  ///< by device
-  const std::shared_ptr<runtime::Session> session;  ///< null without devices
+  const std::shared_ptr<runtime::Session> session;             ///< null without devices
   std::atomic<float> microseconds{-1};  ///< the time of a run; negative while unknown
   std::atomic<float> last_microseconds{-1};
   mutable std::atomic<bool> has_feeds{false};  ///< known once a run has used one

@@ -21,11 +21,11 @@ struct PlatformConfig {
   std::vector<std::int64_t> first_ipus;   ///< of each device; empty: one after the other
   Connection connection = Connection::kAttached;
   runtime::MachineFigures machine;
-  std::int64_t num_tiles = 0;            ///< of one IPU
-  std::int64_t streaming_gigabytes = 0;  ///< of one machine; 0: its default
-  std::int64_t node_id = 0;              ///< this process, set by jax.distributed
+  std::int64_t num_tiles = 0;                    ///< of one IPU
+  std::int64_t streaming_gigabytes = 0;          ///< of one machine; 0: its default
+  std::int64_t node_id = 0;                      ///< this process, set by jax.distributed
   std::vector<std::vector<std::int64_t>> nodes;  ///< IPUs of each device of each process
-  Options options;                       ///< as given, plus the values above by name
+  Options options;                               ///< as given, plus the values above by name
 
   static PlatformConfig fromOptions(Options options);
   std::int64_t numNodes() const { return static_cast<std::int64_t>(nodes.size()); }

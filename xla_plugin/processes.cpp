@@ -33,9 +33,9 @@ PJRT_Error* makeCallbackError(PJRT_Error_Code code, const char* message, std::si
 void require(PJRT_Error* given, const std::string& key) {
   if (!given) return;
   const auto error = adopt<Error>(given);
-  throw PluginError(error->failure().code, "[hosts] needs JAX's key-value store; got an error for " +
-                                               key + ": " + error->failure().message +
-                                               ". See what the other processes printed.");
+  throw PluginError(error->failure().code,
+                    "[hosts] needs JAX's key-value store; got an error for " + key + ": " +
+                        error->failure().message + ". See what the other processes printed.");
 }
 
 /// JAX's store of texts, which its coordinator keeps.
@@ -87,8 +87,7 @@ std::string textOf(const Options& options, std::string_view name, std::string fa
 
 milliseconds silenceOf(const Options& options) {
   const auto found = options.find("host_timeout");
-  const auto* given =
-      found == options.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  const auto* given = found == options.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
   return given && *given > 0 ? seconds(*given) : kPatience;
 }
 

@@ -27,8 +27,8 @@ class Stream {
   std::uint64_t bytes() const { return bytes_; }
   bool isInline() const { return bytes_ <= Frame::kMostInline; }
 
-  /// The messages: a long part, or a copy of neighbouring short ones. The lengths of the parts alone
-  /// decide, so both ends have the same.
+  /// The messages: a long part, or a copy of neighbouring short ones. The lengths of the parts
+  /// alone decide, so both ends have the same.
   std::vector<std::span<Byte>> messages() {
     std::vector<std::span<Byte>> made;
     for (std::size_t begin = 0; begin < parts_.size();) {
@@ -189,8 +189,14 @@ void Channel::exchangeAll(const Position& position, std::span<const runtime::Out
     for (const auto& message : in.messages())
       receiving.push_back({process, received_[process]++, message});
   }
-  if (!sending.empty() || !receiving.empty())
-    transport_->exchange(sending, receiving, deadline, [](std::size_t) {});
+  if (!sending.empty() || !receiving.empty()) {
+    try {
+      transport_->exchange(sending, receiving, deadline, [](std::size_t) {});
+    } catch (...) {  // these processes wait for no frame that could tell them
+      transport_->close();
+      throw;
+    }
+  }
   for (auto& [process, in] : ins) in.forEachCopied(unpack);
 }
 

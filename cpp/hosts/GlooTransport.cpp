@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -17,7 +18,6 @@
 namespace ipujax::hosts {
 namespace {
 
-using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 using std::chrono::milliseconds;
 
 constexpr const char* kCancelled = "it was interrupted";
@@ -58,33 +58,42 @@ class GlooTransport final : public Transport {
   void exchange(std::span<const Send> sends, std::span<const Receive> receives, Deadline deadline,
                 const std::function<void(std::size_t)>& arrived) override {
     Exchange exchange(*this);
+    std::vector<Message*> receiving, sending;
     for (const auto& receive : receives) {
-      auto& buffer = exchange.add(receive.bytes.data(), receive.bytes.size());
-      guard(receive.process, deadline,
-            [&] { buffer.recv(static_cast<int>(receive.process), receive.number); });
+      receiving.push_back(&exchange.add(receive.bytes.data(), receive.bytes.size()));
+      guard(receive.process, deadline, [&] {
+        receiving.back()->buffer->recv(static_cast<int>(receive.process), receive.number);
+      });
     }
     for (const auto& send : sends) {
-      auto& buffer = exchange.add(const_cast<std::byte*>(send.bytes.data()), send.bytes.size());
+      sending.push_back(
+          &exchange.add(const_cast<std::byte*>(send.bytes.data()), send.bytes.size()));
+      const auto& bytes = send.bytes;
+      auto& own = sending.back()->bytes;
+      if (!own.empty()) std::memcpy(own.data(), bytes.data(), bytes.size());
       guard(send.process, deadline,
-            [&] { buffer.send(static_cast<int>(send.process), send.number); });
+            [&] { sending.back()->buffer->send(static_cast<int>(send.process), send.number); });
     }
-    auto buffer = exchange.buffers.begin();
     for (std::size_t i = 0; i < receives.size(); ++i) {
-      auto& waiting = **buffer++;
-      await(receives[i].process, deadline, [&](auto left) { return waiting.waitRecv(left); });
+      auto& message = *receiving[i];
+      await(receives[i].process, deadline,
+            [&](auto left) { return message.buffer->waitRecv(left); });
+      if (!message.bytes.empty())
+        std::memcpy(receives[i].bytes.data(), message.bytes.data(), message.bytes.size());
       arrived(i);
     }
-    for (const auto& send : sends) {
-      auto& waiting = **buffer++;
-      await(send.process, deadline, [&](auto left) { return waiting.waitSend(left); });
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      await(sends[i].process, deadline,
+            [&](auto left) { return sending[i]->buffer->waitSend(left); });
     }
+    exchange.forget();
   }
 
   void post(std::uint32_t process, std::uint64_t number, std::string bytes) noexcept override {
     try {
-      auto& kept = posted_.emplace_back(std::move(bytes), nullptr);
-      kept.second = context_->createUnboundBuffer(kept.first.data(), kept.first.size());
-      kept.second->send(static_cast<int>(process), number);
+      auto& kept = kept_.emplace_back(Message{std::move(bytes), nullptr});
+      kept.buffer = context_->createUnboundBuffer(kept.bytes.data(), kept.bytes.size());
+      kept.buffer->send(static_cast<int>(process), number);
     } catch (...) {  // the process is gone: nobody waits for the message
     }
   }
@@ -93,16 +102,30 @@ class GlooTransport final : public Transport {
     const std::lock_guard lock(mutex_);
     cancelled_ = true;
     if (!active_) return;
-    for (const auto& buffer : active_->buffers) {
-      buffer->abortWaitRecv();
-      buffer->abortWaitSend();
+    for (const auto& message : active_->messages) {
+      message.buffer->abortWaitRecv();
+      message.buffer->abortWaitSend();
     }
   }
 
   void forgetCancel() noexcept override { cancelled_ = false; }
 
+  void close() noexcept override {
+    try {
+      context_->closeConnections();
+    } catch (...) {  // those that are closed already
+    }
+  }
+
  private:
-  /// The buffers of the exchange in progress.
+  /// A message, with memory of its own if it is short. gloo stops reading from a process whose
+  /// message has nowhere to go, so those that an error leaves behind are kept.
+  struct Message {
+    std::string bytes;
+    std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+  };
+
+  /// The messages of the exchange in progress.
   struct Exchange {
     explicit Exchange(GlooTransport& the_transport) : transport(the_transport) {
       const std::lock_guard lock(transport.mutex_);
@@ -111,18 +134,27 @@ class GlooTransport final : public Transport {
     ~Exchange() {
       const std::lock_guard lock(transport.mutex_);
       transport.active_ = nullptr;
+      std::erase_if(messages, [](const Message& each) { return each.bytes.empty(); });
+      transport.kept_.splice(transport.kept_.end(), messages);
     }
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
 
-    gloo::transport::UnboundBuffer& add(void* data, std::size_t size) {
-      auto buffer = transport.context_->createUnboundBuffer(data, size);
+    Message& add(std::byte* data, std::size_t size) {
       const std::lock_guard lock(transport.mutex_);
-      return *buffers.emplace_back(std::move(buffer));
+      auto& message = messages.emplace_back();
+      if (size <= kKept) message.bytes.resize(size);
+      void* memory = size <= kKept ? static_cast<void*>(message.bytes.data()) : data;
+      message.buffer = transport.context_->createUnboundBuffer(memory, size);
+      return message;
+    }
+    void forget() {
+      const std::lock_guard lock(transport.mutex_);
+      messages.clear();
     }
 
     GlooTransport& transport;
-    std::vector<Buffer> buffers;
+    std::list<Message> messages;  // a list, since their memory must not move
   };
 
   /// Calls `step`, which uses the connection to a process.
@@ -140,17 +172,16 @@ class GlooTransport final : public Transport {
   void await(std::uint32_t process, Deadline deadline, const Wait& wait) {
     bool is_over = false;
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Deadline::clock::now());
-    guard(process, deadline, [&] {
-      is_over = !cancelled_ && wait(std::max(left, milliseconds{1}));
-    });
+    guard(process, deadline,
+          [&] { is_over = !cancelled_ && wait(std::max(left, milliseconds{1})); });
     if (!is_over) throw ExchangeCancelled(kCancelled);
   }
 
   std::unique_ptr<gloo::rendezvous::Context> context_;
   std::mutex mutex_;
-  Exchange* active_ = nullptr;  // under the mutex, and so are its buffers
+  Exchange* active_ = nullptr;  // under the mutex, and so are its messages
   std::atomic<bool> cancelled_{false};
-  std::list<std::pair<std::string, Buffer>> posted_;
+  std::list<Message> kept_;  // may never be sent or received
 };
 
 }  // namespace

@@ -55,9 +55,10 @@ ProcessRecord ProcessRecord::read(const std::string& bytes, std::uint32_t proces
     }
   } catch (const std::out_of_range&) {  // the error below says it
   }
-  throw PeerError("[hosts] needs all processes to have the same version of ipujax; got another one "
-                  "in process " +
-                  std::to_string(process) + ". Install the same everywhere.");
+  throw PeerError(
+      "[hosts] needs all processes to have the same version of ipujax; got another one "
+      "in process " +
+      std::to_string(process) + ". Install the same everywhere.");
 }
 
 std::vector<ProcessRecord> agree(KeyValueStore& store, std::uint32_t self, std::uint32_t count,

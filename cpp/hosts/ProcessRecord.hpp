@@ -17,8 +17,8 @@ struct Common {
 /// What a process tells the others when its client is made.
 struct ProcessRecord {
   std::vector<Common> common;
-  std::string host;                 ///< name of its machine
-  std::vector<std::int64_t> ipus;   ///< of each of its devices
+  std::string host;                ///< name of its machine
+  std::vector<std::int64_t> ipus;  ///< of each of its devices
 
   std::string write() const;
   /// Throws PeerError for bytes that are no record of this version.

@@ -18,7 +18,10 @@ class OutfeedPort final : public HostPort {
  public:
   OutfeedPort(std::shared_ptr<Outfeed> feed, Outfeed::Call call, std::size_t writers,
               std::vector<std::size_t> bytes)
-      : feed_(std::move(feed)), call_(call), writers_("outfeed", writers), bytes_(std::move(bytes)) {}
+      : feed_(std::move(feed)),
+        call_(call),
+        writers_("outfeed", writers),
+        bytes_(std::move(bytes)) {}
 
   void call(std::span<const HostArray> arguments, std::span<const HostArray> results) override {
     const std::size_t number = writers_.numberOf(arguments, results);

@@ -39,8 +39,8 @@ struct Arrays {
 class Session {
  public:
   virtual ~Session() = default;
-  /// `replicas` has one element for each replica in this process. Rethrows exceptions of steps and callbacks. `seed` is
-  /// for programs that take one; see Signature.
+  /// `replicas` has one element for each replica in this process. Rethrows exceptions of steps and
+  /// callbacks. `seed` is for programs that take one; see Signature.
   virtual void run(std::span<const Arrays> replicas, HostCallbacks* callbacks,
                    const RunSeed& seed) = 0;
   /// Whether runs need the numbers of the arrays' contents.

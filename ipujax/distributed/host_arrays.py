@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ipujax.errors import ConfigError
+from ipujax.jax_compat import PLATFORM
 
 #: How arrays of several processes become one.
 Reduction = Literal["average", "sum", "product", "min", "max"]
@@ -131,15 +132,23 @@ def broadcast(tree: Any, root: int = 0) -> Any:
 
 
 def barrier(name: str = "barrier") -> None:
-    """Waits until all processes call it, and until their programs before it have run.
+    """Waits until all processes call it.
 
     Args:
         name: the same in all processes.
+    Raises:
+        ConfigError: the names differ.
 
     Example:
         >>> ipu.distributed.barrier()
     """
-    multihost_utils.sync_global_devices(name)
+    names = {each.tobytes() for each in _gathered_bytes(name.encode()[:_HEADER], _HEADER)}
+    if len(names) > 1:
+        texts = sorted(each.rstrip(b"\0").decode(errors="replace") for each in names)
+        raise ConfigError(
+            f"[distributed] needs all processes at one barrier; got {', '.join(texts)}. Give it "
+            "the same name in all."
+        )
 
 
 def _divisor(dtype: np.dtype) -> np.dtype:
@@ -194,6 +203,13 @@ def _on_host(where: str, x: Any) -> np.ndarray:
 
 
 def _gathered_bytes(data: bytes, room: int) -> list[np.ndarray]:
-    padded = np.zeros(room, np.uint8)
-    padded[: len(data)] = np.frombuffer(data, np.uint8)
-    return list(np.asarray(multihost_utils.process_allgather(padded)))
+    """The bytes of each process, over one device of each."""
+    firsts = {device.process_index: device for device in reversed(jax.devices(PLATFORM))}
+    mesh = Mesh(np.array([firsts[process] for process in sorted(firsts)]), ("process",))
+    padded = np.zeros((1, room), np.uint8)
+    padded[0, : len(data)] = np.frombuffer(data, np.uint8)
+    own = jax.device_put(padded, firsts[jax.process_index()])
+    sharding = NamedSharding(mesh, PartitionSpec("process"))
+    parts = jax.make_array_from_single_device_arrays((len(firsts), room), sharding, [own])
+    whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(parts)
+    return list(np.asarray(whole.addressable_shards[0].data))

@@ -46,7 +46,8 @@ class Session final : public runtime::Session {
   Session(std::shared_ptr<const engine::Image> image,
           std::vector<std::shared_ptr<engine::DeviceMemory>> memories,
           std::shared_ptr<runtime::Peers> peers, std::shared_ptr<LastRun> last_run)
-      : session_(std::move(image), std::move(memories), std::move(peers)), last_run_(std::move(last_run)) {}
+      : session_(std::move(image), std::move(memories), std::move(peers)),
+        last_run_(std::move(last_run)) {}
 
   void run(std::span<const runtime::Arrays> replicas, runtime::HostCallbacks* callbacks,
            const runtime::RunSeed& seed) override {

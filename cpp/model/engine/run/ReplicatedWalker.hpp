@@ -56,10 +56,10 @@ class ReplicatedWalker {
 
   const Walker& walker_;
   const Image& image_;
-  std::vector<const CollectiveKernel*> collectives_;  // by step; null if it is not one
-  std::vector<Facts> facts_;                          // by node
-  std::vector<std::uint32_t> numbers_;                // of the replicas here
-  std::unique_ptr<PeerExchange> peers_;               // null where all replicas run here
+  std::vector<const CollectiveKernel*> collectives_;   // by step; null if it is not one
+  std::vector<Facts> facts_;                           // by node
+  std::vector<std::uint32_t> numbers_;                 // of the replicas here
+  std::unique_ptr<PeerExchange> peers_;                // null where all replicas run here
   std::vector<std::unique_ptr<PeerStep>> peer_steps_;  // by step, where there are peers
 };
 

@@ -33,11 +33,10 @@ struct Session::Impl {
   std::size_t replicasHere() const {
     if (!peers) return image->signature.num_replicas;
     if (peers->processes().size() != image->signature.num_replicas) {
-      throw std::invalid_argument("[Session] needs the processes of " +
-                                  std::to_string(image->signature.num_replicas) +
-                                  " replicas; got those of " +
-                                  std::to_string(peers->processes().size()) +
-                                  ". Pass one for each replica.");
+      throw std::invalid_argument(
+          "[Session] needs the processes of " + std::to_string(image->signature.num_replicas) +
+          " replicas; got those of " + std::to_string(peers->processes().size()) +
+          ". Pass one for each replica.");
     }
     return static_cast<std::size_t>(std::ranges::count(peers->processes(), peers->self()));
   }

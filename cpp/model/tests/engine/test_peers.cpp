@@ -216,8 +216,8 @@ Program drawReduction(Random& random) {
   const std::vector<ElementType> types{ElementType::kFloat, ElementType::kHalf, ElementType::kInt32,
                                        ElementType::kBool};
   const ElementType type = types[below(random, types.size())];
-  std::vector<CollectiveOperator> ops{CollectiveOperator::ADD, CollectiveOperator::MUL,
-                                      CollectiveOperator::MIN, CollectiveOperator::MAX,
+  std::vector<CollectiveOperator> ops{CollectiveOperator::ADD,        CollectiveOperator::MUL,
+                                      CollectiveOperator::MIN,        CollectiveOperator::MAX,
                                       CollectiveOperator::SQUARE_ADD, CollectiveOperator::LOCAL};
   if (type == ElementType::kFloat || type == ElementType::kHalf)
     ops.push_back(CollectiveOperator::MEAN);

@@ -37,14 +37,12 @@ std::unique_ptr<engine::Kernel> makeSlowAdd(const engine::StepDesc&) {
 
 /// Sets x of all replicas to a weighted sum of all, in the order of replicas.
 struct Sum final : engine::CollectiveKernel {
-  void meet(engine::RunContext&,
-            engine::ReplicaPointers replicas) const override {
+  void meet(engine::RunContext&, engine::ReplicaPointers replicas) const override {
     float sum = 0;
     for (const auto& pointers : replicas) sum = sum * 0.7F + at(pointers[0]);
     for (const auto& pointers : replicas) at(pointers[0]) = sum;
   }
-  std::unique_ptr<engine::PeerStep> amongProcesses(
-      const ipujax::runtime::Peers&) const override {
+  std::unique_ptr<engine::PeerStep> amongProcesses(const ipujax::runtime::Peers&) const override {
     throw std::logic_error("this test has one process");
   }
 };

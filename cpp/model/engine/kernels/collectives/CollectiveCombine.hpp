@@ -27,7 +27,7 @@ IPUJAX_DECLARE_SIMD(const CombineTable& combineTable())
 /// Null where the reducer has no meaning for the type.
 const CombineLoops* combineLoopsFor(reduction::Reducer reducer, ElementType type);
 
-constexpr std::size_t kMostLeaves = 8;  ///< as many streams as a core's prefetchers follow
+constexpr std::size_t kMostLeaves = 8;        ///< as many streams as a core's prefetchers follow
 constexpr std::int64_t kCombineBlock = 4096;  ///< most elements of a block
 constexpr std::size_t kMostBytes = 8;         ///< of an accumulator
 
@@ -46,8 +46,8 @@ struct CombineSource {
 /// below. So the tree depends on the number of members alone, not on who computes which part.
 std::size_t leftOf(std::size_t members);
 
-/// Combines n <= kCombineBlock elements of the members that `sources` cover in order. Returns `acc`,
-/// or the data of a source that needs no combination. Sources must be subtrees of that tree.
+/// Combines n <= kCombineBlock elements of the members that `sources` cover in order. Returns
+/// `acc`, or the data of a source that needs no combination. Sources must be subtrees of that tree.
 const void* combineTree(const CombineLoops& loops, std::span<const CombineSource> sources,
                         std::int64_t n, void* acc);
 
