@@ -24,6 +24,8 @@ _LINES_SHOWN = 25
 #: How mpiexec marks a line with its rank.
 _MARK = re.compile(rb"^\[(\d+)\] ?")
 _TRACEBACK = b"Traceback (most recent call last)"
+#: In errors of processes that another one has failed.
+_OF_ANOTHER = b"[hosts] needs all processes"
 
 
 class Job:
@@ -47,7 +49,7 @@ class Job:
             self._files.enter_context((logs / f"{rank}.log").open("ab")) for rank in range(size)
         ]
         self._lines: list[list[bytes]] = [[] for _ in range(size)]
-        self._failed_first: int | None = None
+        self._raised: list[int] = []  #: ranks, in the order of their tracebacks
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._readers: list[threading.Thread] = []
@@ -100,8 +102,8 @@ class Job:
             own = int(mark[1]) if mark and int(mark[1]) < len(self._logs) else rank or 0
             text = line[mark.end() :] if mark else line
             with self._lock:
-                if _TRACEBACK in text and self._failed_first is None:
-                    self._failed_first = own
+                if _TRACEBACK in text:
+                    self._raised.append(own)
                 self._lines[own] = [*self._lines[own][-_LINES_SHOWN + 1 :], text]
                 self._logs[own].write(text)
                 self._logs[own].flush()
@@ -138,12 +140,10 @@ class Job:
     def _culprit(self, codes: Sequence[int | None]) -> int:
         """The rank whose failure is the cause of the others'.
 
-        A process that raised may end later than those that miss it, so the first traceback counts,
-        unless a process was killed.
+        A process that raised may end later than those that miss it, so the first traceback counts
+        that does not name another process, unless a process was killed.
         """
         killed = [rank for rank, code in enumerate(codes) if code is not None and code < 0]
-        if killed:
-            return killed[0]
-        if self._failed_first is not None:
-            return self._failed_first
-        return next(rank for rank, code in enumerate(codes) if code)
+        causes = [rank for rank in self._raised if _OF_ANOTHER not in b"".join(self._lines[rank])]
+        ended = [rank for rank, code in enumerate(codes) if code]
+        return [*killed, *causes, *self._raised, *ended][0]
