@@ -60,6 +60,15 @@ def poplar_sdk() -> str:
     return f"not found; {uses}"
 
 
+def processes() -> str:
+    """Whether programs can span processes; never fails, as one process needs nothing for it."""
+    from ipujax._poplar import _poplar
+
+    if _poplar.can_connect_processes():
+        return "programs can span processes, by gloo"
+    return "programs cannot span processes: no gloo (apt-get install libgloo-dev, make build)"
+
+
 def options() -> str:
     from ipujax.config import options as config
 
@@ -115,6 +124,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "entry point": entry_point,
     "extension": extension,
     "Poplar SDK": poplar_sdk,
+    "processes": processes,
     "options": options,
     "devices": devices,
     "default": default_platform,

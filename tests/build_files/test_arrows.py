@@ -35,6 +35,7 @@ CPP_RANKS = {
     "popx": 6,
     "backends": 7,
     "embedded": 0,
+    "hosts": -1,
     "bindings": 8,
     "popc": 8,
 }

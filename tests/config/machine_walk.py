@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 
 import ipujax as ipu
+from ipujax import jax_compat, plugin
 from ipujax.host import attached
 
 X = jnp.arange(4, dtype=jnp.float32)
@@ -72,6 +74,15 @@ def taken() -> Iterator[None]:
         yield
 
 
+def job_options() -> object:
+    """What the client of a job of two processes is told."""
+    with (
+        mock.patch.object(jax_compat, "num_processes", return_value=2),
+        mock.patch.object(jax_compat, "coordinator_address", return_value="127.0.0.1:1"),
+    ):
+        return [plugin._client_options()[name] for name in ("host_address", "host_timeout")]
+
+
 #: Each option has two values, what shows them, what else is set, and whether another holds IPU 0.
 ROWS: dict[str, tuple[tuple[Any, Any], Callable[[], object], dict[str, Any], bool]] = {
     "device_count": ((2, 3), devices, {}, False),
@@ -84,6 +95,8 @@ ROWS: dict[str, tuple[tuple[Any, Any], Callable[[], object], dict[str, Any], boo
     "connection": (("always", "never"), run, {}, False),
     "enable_remote_buffers": ((True, False), on_host(1024), {"connection": "never"}, False),
     "exclusive": ((False, True), lambda: (jax.devices(), attached.held())[1], {}, False),
+    "host_address": (("", "127.0.0.2"), job_options, {}, False),
+    "host_timeout": ((300, 20), job_options, {}, False),
     "num_ipus_in_host": ((16, 32), devices, {"device_ids": "40"}, False),
     "wait_for_ipu": (
         (False, True),

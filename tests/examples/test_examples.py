@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts.jobs import launch
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -146,6 +148,15 @@ def test_replication(run_python, name: str, shown: str, most: float):
     assert float(value) <= most
 
 
+def test_two_hosts_train_as_one(run_python, tmp_path):
+    path = EXAMPLES / "hosts" / "two_hosts.py"
+    alone = run_python(path)
+    (loss,) = re.findall(r"process 0 of 1: (loss [\d.]+)", alone.stdout)
+    ended = launch(["-n", 2, "--replicas", 8, sys.executable, path], tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert sorted(ended.stdout.splitlines()) == [f"[{r}] process {r} of 2: {loss}" for r in (0, 1)]
+
+
 def test_scaling(run_python):
     shown = _run(run_python, "replication/scaling.py")
     rows = re.findall(r"^(\S+) +(\d+) IPUs .*efficiency +([\d.]+)%", shown, flags=re.M)
@@ -196,6 +207,7 @@ def test_every_script_is_run_here():
     tiles = {"jacobi_svd", "jacobi_eigh", "householder_qr", "random_walks"}
     custom_ops = {"smooth_relu"}
     training = {"feeds", "resume"}
+    hosts = {"two_hosts"}
     deploying = {"save", "run"}  # tests/build_files/test_runtime_folder.py
-    own = models | libraries | replication | stages | tiles | custom_ops
+    own = models | libraries | replication | stages | tiles | custom_ops | hosts
     assert scripts == own | training | deploying

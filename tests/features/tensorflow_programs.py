@@ -344,21 +344,31 @@ PROGRAMS: dict[str, Entry] = {
     ),
     "horovod.allgather": Example(
         HORO,
-        lambda: replicas(
-            lambda x: jax.lax.all_gather(x, "replica", tiled=True), np.float32([[1, 2], [3, 4]])
-        ),
-        [[1, 2, 3, 4]] * 2,
+        lambda: [
+            *replicas(
+                lambda x: jax.lax.all_gather(x, "replica", tiled=True),
+                np.float32([[1, 2], [3, 4]]),
+            ),
+            ipu.distributed.allgather(np.float32([1, 2, 3, 4])),  # tests/hosts: of processes
+        ],
+        [[1, 2, 3, 4]] * 3,
     ),
     "horovod.allreduce": Example(
         "18.10, allreduce: the average unless op says Sum",
         lambda: [
             replicas(ipu.cross_replica_mean, np.float32([1, 2])),
             replicas(ipu.cross_replica_sum, np.float32([1, 2])),
+            ipu.distributed.allreduce(np.float32([5, 6])),  # tests/hosts: of processes
         ],
-        [[1.5, 1.5], [3, 3]],
+        [[1.5, 1.5], [3, 3], [5, 6]],
     ),
     "horovod.broadcast": Example(
-        HORO, lambda: replicas(lambda x: ipu.all_gather(x)[1], np.float32([1, 2, 3])), [2, 2, 2]
+        HORO,
+        lambda: [
+            *replicas(lambda x: ipu.all_gather(x)[1], np.float32([1, 2, 3])),
+            ipu.distributed.broadcast(np.float32(4)),  # tests/hosts: of processes
+        ],
+        [2, 2, 2, 4],
     ),
     "dataset_benchmark.dataset_benchmark": Example(
         "18.11.1: elements and bytes of each epoch",
@@ -446,7 +456,7 @@ PROGRAMS: dict[str, Entry] = {
         "tests/stages/test_pipelines.py",
     ),
     "TF_POPLAR_FLAGS": Reason("a list of flags, each of which is an option with its own test"),
-    "TF_CONFIG": Reason("a description of workers, and a program has one process here"),
+    "TF_CONFIG": Reason("a description of workers, which jax.distributed.initialize takes"),
 }
 
 
