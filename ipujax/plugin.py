@@ -154,6 +154,7 @@ def _client_options() -> dict[str, Any]:
     if jax_compat.num_processes() > 1:
         options["program_options"] = config.common_options(tree)
         options["host_address"] = tree.machine.host_address or _own_address()
+        options["host_timeout"] = tree.machine.host_timeout
     return options
 
 

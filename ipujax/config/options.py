@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from ipujax.config.arithmetic import EXCEPTIONS as EXCEPTIONS
+from ipujax.config.hosts import HostsOptions
 from ipujax.config.machine import MAX_DEVICES as MAX_DEVICES
 from ipujax.config.machine import groups, numbers
 from ipujax.config.option import Value as Value
@@ -316,9 +317,14 @@ def forget_what_was_said() -> None:
 
 
 def platform_options(config: IPUConfig) -> dict[str, str | int | bool]:
-    """The options with which the PJRT client is created: those of the machine, by name."""
+    """The options with which the PJRT client is created: those of the machine, by name.
+
+    Those of jobs of several processes are not among them.
+    """
     machine, ipus = config.machine, config.machine.ipus
     named = {**dataclasses.asdict(machine), "device_count": len(ipus), "ipus_per_device": ipus[0]}
+    for spec in dataclasses.fields(HostsOptions):
+        del named[spec.name]
     several = ",".join(map(str, ipus)) if len(set(ipus)) > 1 else ""
     return {**named, "num_ipus": several, "first_ipus": ",".join(map(str, machine.first_ipus))}
 

@@ -68,7 +68,10 @@ def main(plan_text: str, command: list[str]) -> None:
     rank = plan.get("rank", _first(_RANKS))
     local = plan.get("local_rank", _first(_LOCAL_RANKS))
     if rank is None or local is None:
-        sys.exit("[launch] needs mpiexec to set PMI_RANK and MPI_LOCALRANKID; got neither.")
+        sys.exit(
+            "[launch] needs mpiexec to set PMI_RANK and MPI_LOCALRANKID; got neither. Use that of "
+            "MPICH or Open MPI."
+        )
     if "rank" in plan:
         # Processes that have called jax.distributed.initialize ignore SIGTERM.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -77,7 +80,10 @@ def main(plan_text: str, command: list[str]) -> None:
     os.environ.update(environment(plan, rank, local))
     os.sched_setaffinity(0, cores(plan, local))
     if shutil.which(command[0]) is None:
-        sys.exit(f"[launch] needs a program to start; got {command[0]!r}, which is not found.")
+        sys.exit(
+            f"[launch] needs a program to start; got {command[0]!r}, which is not found. Correct "
+            "its name or PATH."
+        )
     os.execvp(command[0], command)
 
 

@@ -102,6 +102,7 @@ enum class KernelRole : std::uint8_t {
   kPad,                 ///< operand 0 and a value around it, at "start" with "step"
   kCycleStamp,          ///< reads RunContext::cycles
   kCollective,          ///< a CollectiveKernel, "groups" of the replicas
+  kHostCallback,        ///< calls the function of the host whose "id" it has
 };
 constexpr bool isReduction(KernelRole role) {
   return role == KernelRole::kReduction || role == KernelRole::kReductionByProgram;

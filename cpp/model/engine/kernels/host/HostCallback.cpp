@@ -63,13 +63,13 @@ void checkCallback(StepCheck& check) {
   }
 }
 
-constexpr const char* kName = "popx.host_callback";
-const RegisterKernel kCallback{kName, makeKernel<CallbackKernel>, checkCallback};
+const RegisterKernel kCallback{"popx.host_callback", makeKernel<CallbackKernel>, checkCallback,
+                               KernelRole::kHostCallback};
 
 }  // namespace
 
 void forgetCallback(StepDesc& step) {
-  if (step.kernel == kName) step.attributes.set("id", std::string());
+  if (roleOf(step) == KernelRole::kHostCallback) step.attributes.set("id", std::string());
 }
 
 ElementType elementTypeOf(const std::string& dtype) {
