@@ -105,7 +105,8 @@ def plan_of(
         )
     if not command:
         raise ConfigError(
-            "[launch] needs a command; got none. Write it after the options: ipujax launch -n 4 python train.py."
+            "[launch] needs a command; got none. Write it after the options, as in ipujax launch "
+            "-n 4 python train.py."
         )
     first = command[0]
     if first.endswith(".py"):
