@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from ipujax import distributed
 from ipujax.errors import ArrayFileError, ConfigError, check_choice
 from ipujax.host import array_files
 from ipujax.host.logs import logger_of
@@ -39,7 +40,8 @@ class Checkpoint(Hook):
     A checkpoint has the state, the position in the data, the key, the metrics so far and what the
     other hooks remember. It is written under another name, synced and renamed: if the process is
     killed or the disk is full, earlier checkpoints stay intact; a full disk is an error. Loading
-    first verifies checksums, names, shapes and dtypes.
+    first verifies checksums, names, shapes and dtypes. In a job of several processes each saves the
+    whole state, in a shared folder or its own, and all resume from the newest that all have.
 
     Args:
         folder: created if it does not exist.
@@ -80,7 +82,7 @@ class Checkpoint(Hook):
         return self._store.steps()
 
     def restore(self, run: Run) -> None:
-        there = self._store.steps()
+        there = _everywhere(self._store.steps())
         if not there:
             return
         arrays, meta = self._store.load(there[-1])
@@ -121,6 +123,13 @@ class Checkpoint(Hook):
             memories.setdefault(type(hook).__qualname__, []).append(hook.memory())
         self._store.save(run.step, arrays, {"progress": run.progress(), "memories": memories})
         self._saved = run.step
+
+
+def _everywhere(steps: Sequence[int]) -> list[int]:
+    """The steps whose checkpoints all processes have, as one may have ended before the others."""
+    each = distributed.allgather(np.asarray(steps, np.int64))
+    found, counts = np.unique(each, return_counts=True)
+    return [int(step) for step in found[counts == distributed.process_count()]]
 
 
 def _others(run: Run) -> Sequence[Hook]:

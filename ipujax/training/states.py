@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ipujax.errors import ArrayFileError
 
@@ -48,9 +49,20 @@ def _is_array(leaf: Any) -> bool:
 
 
 def to_host(arrays: Sequence[jax.Array]) -> list[np.ndarray]:
-    """The arrays' elements; for random keys, their words."""
-    words = [jax.random.key_data(x) if _is_key(x) else x for x in arrays]
+    """The arrays' elements; for random keys, their words.
+
+    Of arrays that several processes hold, too: all of them call this at the same time.
+    """
+    words = [_whole(jax.random.key_data(x) if _is_key(x) else x) for x in arrays]
     return [np.asarray(x) for x in jax.device_get(words)]
+
+
+def _whole(x: jax.Array) -> jax.Array:
+    if x.is_fully_addressable or x.is_fully_replicated:
+        return x
+    assert isinstance(x.sharding, NamedSharding), x.sharding
+    replicated = NamedSharding(x.sharding.mesh, PartitionSpec())
+    return jax.jit(lambda x: x, out_shardings=replicated)(x)
 
 
 def from_host(
@@ -79,7 +91,8 @@ def _placed(name: str, held: np.ndarray, like: jax.Array) -> jax.Array:
     made: Any = held
     if _is_key(like):
         made = jax.random.wrap_key_data(jnp.asarray(held), impl=jax.random.key_impl(like))
-    return jax.device_put(made, like.sharding)
+    # Arrays that may be anywhere stay so: others of the state decide where a program runs.
+    return jax.device_put(made, like.sharding) if like.committed else jnp.array(made)
 
 
 def _is_key(array: jax.Array) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hosts import kills
 from tests.hosts.jobs import ROOT, launch, script
 
 _BEGIN = """
@@ -150,6 +152,7 @@ def test_processes_with_other_options_do_not_begin(tmp_path: Path) -> None:
         tmp_path,
         """
 import os
+import random
 if os.environ["RANK"] == "1":
     os.environ["IPUJAX_X64"] = "demote"
 import jax
@@ -174,6 +177,7 @@ def test_processes_may_have_unequal_numbers_of_devices(tmp_path: Path) -> None:
         tmp_path,
         """
 import os
+import random
 os.environ["JAX_IPU_VISIBLE_DEVICES"] = "0" if os.environ["RANK"] == "0" else "1,2,3"
 """
         + _BEGIN
@@ -263,3 +267,10 @@ def _running(marker: str) -> list[str]:
         if marker.encode() in words:
             found.append(path.parent.name)
     return found
+
+
+def test_a_job_that_loses_a_process_ends_with_the_same_bits(tmp_path: Path) -> None:
+    wanted, _ = kills.run(tmp_path / "whole")
+    found, killed = kills.run(tmp_path / "killed", random.Random(3))
+    assert killed
+    assert found == wanted

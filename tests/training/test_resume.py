@@ -9,7 +9,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import ipujax as ipu
 from tests.training import kills, regression
@@ -164,3 +166,28 @@ def test_a_hook_that_cannot_read_its_memory_is_refused(tmp_path: Path):
     ]
     with pytest.raises(ipu.ArrayFileError, match="what was kept of the hooks"):
         ipu.training.Loop(lambda w, b: (w + b, b), hooks=hooks).train(jnp.zeros(3), data, steps=3)
+
+
+def test_a_state_partly_on_a_mesh_resumes(tmp_path: Path):
+    """Adam's count may be anywhere, the weights are on four IPUs."""
+    mesh = Mesh(jax.devices()[:4], "data")
+    whole = jax.device_put(jnp.ones((4, 2)), NamedSharding(mesh, PartitionSpec("data")))
+    tx = optax.adam(0.1)
+
+    def step(state, batch):
+        weights, moments = state
+        updates, moments = tx.update(jnp.mean(batch) * weights, moments)
+        return (optax.apply_updates(weights, updates), moments), jnp.mean(weights)
+
+    def train(steps: int):
+        loop = ipu.training.Loop(
+            step, steps_per_call=2, hooks=[ipu.training.Checkpoint(tmp_path, every=2)]
+        )
+        return loop.train((whole, tx.init(whole)), [np.float32([1, 2])] * 8, steps=steps)
+
+    train(2)
+    resumed = train(4)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for found, wanted in zip(jax.tree.leaves(resumed), jax.tree.leaves(train(4)), strict=True):
+        np.testing.assert_array_equal(found, wanted)
