@@ -108,6 +108,7 @@ mutants: build ## read 20,000 altered files of each kind; run 100,000 altered ex
 
 resume: build ## kill trainings COUNT (50) times at random moments; each must resume and end bit-equal
 	$(PY) -m tests.training.kills $(or $(COUNT),50) $(or $(SEED),0)
+	$(PY) -m tests.hosts.kills $(or $(COUNT),30) $(or $(SEED),0)
 
 verdicts: build ## compile published programs that ran or ran out of memory; fails where the model differs
 	$(PY) -m tests.stages.verdicts

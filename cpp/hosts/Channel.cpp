@@ -93,11 +93,6 @@ Channel::Channel(std::unique_ptr<Transport> transport, std::uint32_t self, std::
       sent_(count),
       received_(count) {}
 
-bool Channel::isClosed() const {
-  const std::lock_guard lock(mutex_);
-  return !failure_.empty();
-}
-
 std::uint64_t Channel::takeTurn() {
   const std::lock_guard lock(mutex_);
   return turns_taken_++;

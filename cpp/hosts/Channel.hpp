@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -24,7 +25,6 @@ class Channel {
           std::chrono::milliseconds silence);
 
   std::uint32_t self() const { return self_; }
-  bool isClosed() const;
 
   /// A place in the order of programs, for a call. Each is ended once, whether or not it was
   /// entered.
@@ -50,8 +50,8 @@ class Channel {
   const std::unique_ptr<Transport> transport_;
   const std::uint32_t self_;
   const std::chrono::milliseconds silence_;
-  std::vector<std::uint64_t> sent_;      // messages, by process
-  std::vector<std::uint64_t> received_;  // messages, by process
+  std::vector<std::atomic<std::uint64_t>> sent_;  // messages, by process
+  std::vector<std::uint64_t> received_;           // messages, by process
 
   mutable std::mutex mutex_;
   std::condition_variable turn_changed_;

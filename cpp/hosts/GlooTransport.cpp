@@ -90,6 +90,7 @@ class GlooTransport final : public Transport {
   }
 
   void post(std::uint32_t process, std::uint64_t number, std::string bytes) noexcept override {
+    const std::lock_guard lock(mutex_);
     try {
       auto& kept = kept_.emplace_back(Message{std::move(bytes), nullptr});
       kept.buffer = context_->createUnboundBuffer(kept.bytes.data(), kept.bytes.size());
