@@ -142,6 +142,7 @@ PlatformConfig::DeviceIndex PlatformConfig::indexOf(int id) const {
 PlatformConfig PlatformConfig::ofDevice(DeviceIndex index) const {
   PlatformConfig own = *this;
   own.ipus_per_device = nodes[index.node][index.local];
+  if (!slices.empty()) own.slice_index = slices[index.node];
   own.options.insert_or_assign("ipus_per_device", own.ipus_per_device);
   return own;
 }
@@ -190,7 +191,7 @@ std::string PlatformConfig::target() const {
 
 Options PlatformConfig::deviceAttributes() const {
   // jaxlib aborts on attributes that are neither text nor integers.
-  return {
+  Options attributes{
       {"num_ipus", ipus_per_device},
       {"num_tiles", ipus_per_device * num_tiles},
       {"tiles_per_ipu", num_tiles},
@@ -198,6 +199,8 @@ Options PlatformConfig::deviceAttributes() const {
       {"executable_bytes_per_tile", static_cast<std::int64_t>(machine.executable_bytes_per_tile)},
       {"clock_hz", static_cast<std::int64_t>(machine.clock_hz)},
       {"is_ipu_model", std::int64_t{machine.is_model}}};
+  if (slice_index >= 0) attributes["slice_index"] = slice_index;
+  return attributes;
 }
 
 }  // namespace ipujax::plugin

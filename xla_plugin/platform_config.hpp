@@ -25,7 +25,9 @@ struct PlatformConfig {
   std::int64_t streaming_gigabytes = 0;          ///< of one machine; 0: its default
   std::int64_t node_id = 0;                      ///< this process, set by jax.distributed
   std::vector<std::vector<std::int64_t>> nodes;  ///< IPUs of each device of each process
-  Options options;                               ///< as given, plus the values above by name
+  std::vector<std::int64_t> slices;  ///< host of each process, from 0; empty: one process
+  std::int64_t slice_index = -1;     ///< host of a device; -1: there is one process
+  Options options;                   ///< as given, plus the values above by name
 
   static PlatformConfig fromOptions(Options options);
   std::int64_t numNodes() const { return static_cast<std::int64_t>(nodes.size()); }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -138,7 +139,12 @@ std::shared_ptr<hosts::Channel> meet(const PJRT_Client_Create_Args& args, Platfo
   const auto self = static_cast<std::uint32_t>(config.node_id);
   const auto count = static_cast<std::uint32_t>(config.numNodes());
   const auto records = hosts::agree(store, self, count, recordOf(config), kPatience);
-  for (std::size_t p = 0; p < records.size(); ++p) config.nodes[p] = records[p].ipus;
+  std::map<std::string, std::int64_t> hosts;
+  for (std::size_t p = 0; p < records.size(); ++p) {
+    config.nodes[p] = records[p].ipus;
+    const auto next = static_cast<std::int64_t>(hosts.size());
+    config.slices.push_back(hosts.try_emplace(records[p].host, next).first->second);
+  }
   if (!hosts::canConnect()) return nullptr;
   auto channel = std::make_shared<hosts::Channel>(
       hosts::connect(store, self, count, textOf(config.options, "host_address", "127.0.0.1"),

@@ -38,6 +38,7 @@ def test_jobs_see_all_devices_without_arguments(tmp_path: Path) -> None:
 import jax
 jax.distributed.initialize()
 local = [each.id for each in jax.local_devices()]
+assert {each.slice_index for each in jax.devices()} == {0}  # one host
 print(jax.process_index(), jax.process_count(), jax.device_count(), local)
 """
     ended = launch(["-n", 2, "--replicas", 4, *script(tmp_path, text)], tmp_path)
