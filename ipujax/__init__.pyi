@@ -120,3 +120,6 @@ from ipujax.reporting.model import Report as Report
 
 __all__: list[str]
 __version__: str
+from ipujax.training.scaling import Scaling as Scaling
+from ipujax.training.scaling import ScalingRow as ScalingRow
+from ipujax.training.scaling import scaling as scaling

@@ -29,6 +29,7 @@ WORDS = {
     "ops": "print how each StableHLO op is lowered, or why it is not supported",
     "run": "run an exported program on inputs from files, expressions or examples",
     "launch": "run a program in several processes, on this host or several",
+    "plan": "print what a training step costs on more and more IPUs",
     "convert": "change an exported program: precision, IPUs, pipelines, single ops",
     "options": "print the options in force and what set each",
     "report": "show or compare where time and memory of programs go, of files or saved reports",
@@ -39,7 +40,7 @@ WORDS = {
 #: Commands whose code is in tests/ of the source tree.
 LABORATORY = frozenset({"conformance", "bench"})
 #: Commands that run programs; the others work without the extension.
-COMPUTING = LABORATORY | {"devices", "run", "convert"}
+COMPUTING = LABORATORY | {"devices", "run", "plan", "convert"}
 
 
 #: Exit codes besides 0, for success, and 2, which argparse uses for wrong arguments.

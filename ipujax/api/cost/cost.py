@@ -278,9 +278,11 @@ def as_function(fun: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     return jax.jit(call), args
 
 
-def of_compiled(compiled: Any) -> Cost:
+def of_compiled(compiled: Any, device: Any = None) -> Cost:
     """The cost of a program that was compiled for an IPU.
 
+    Args:
+        device: one for which it was compiled; None: like those of this process.
     Raises:
         ConfigError: a Poplar SDK compiled it, which reports no costs before a program runs.
     """
@@ -292,7 +294,7 @@ def of_compiled(compiled: Any) -> Cost:
             "against a Poplar SDK, which has profiles of runs alone. Set POPLAR_ENGINE_OPTIONS to "
             "have one for PopVision, use ipu.cycle_count, or unset IPUJAX_EXTENSION."
         )
-    return _from_analysis(dict(compiled.cost_analysis()), _first_ipu())
+    return _from_analysis(dict(compiled.cost_analysis()), device or _first_ipu())
 
 
 def _copied(args: Any) -> Any:
