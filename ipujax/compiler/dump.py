@@ -8,16 +8,23 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from ipujax import jax_compat
+
 _count = itertools.count()
 
 
 class Dump:
-    """One compilation's files: `0003_jit_f.2_normalise.txt`. Without a folder it does nothing."""
+    """One compilation's files: `0003_jit_f.2_normalise.txt`. Without a folder it does nothing.
+
+    In a job of several processes, names begin with the rank: `rank1_0003_jit_f...`.
+    """
 
     def __init__(self, folder: str, name: str):
         self._folder = Path(folder) if folder else None
         if self._folder is not None:
-            self._prefix = f"{next(_count):04d}_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}"
+            rank = jax_compat.rank()
+            whose = "" if rank is None else f"rank{rank}_"
+            self._prefix = f"{whose}{next(_count):04d}_{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:80]}"
 
     def write(self, stage: str, text: Callable[[], str]) -> None:
         """Writes one stage. If the folder is not writable, warns once and goes on."""

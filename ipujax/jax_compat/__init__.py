@@ -114,6 +114,7 @@ from ipujax.jax_compat.ports import call_port as call_port
 from ipujax.jax_compat.processes import coordinator as coordinator
 from ipujax.jax_compat.processes import coordinator_address as coordinator_address
 from ipujax.jax_compat.processes import num_processes as num_processes
+from ipujax.jax_compat.processes import rank as rank
 from ipujax.jax_compat.programs import evaluate_module as evaluate_module
 from ipujax.jax_compat.programs import exported_like as exported_like
 from ipujax.jax_compat.programs import load_program as load_program

@@ -12,6 +12,13 @@ def num_processes() -> int:
     return distributed.global_state.num_processes or 1
 
 
+def rank() -> int | None:
+    """The number of this process in a job of several; None alone."""
+    from jax._src import distributed
+
+    return distributed.global_state.process_id if num_processes() > 1 else None
+
+
 def coordinator_address() -> str:
     """Host and port of the job's coordinator; empty if there is none."""
     from jax._src import distributed

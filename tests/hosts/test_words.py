@@ -100,3 +100,38 @@ def test_each_process_feeds_its_own_replicas(tmp_path: Path) -> None:
     first, second = (lines[-3:] for lines in _lines(tmp_path, _FEED, 2, 4))
     assert first[0] == second[0] == alone[0]
     assert first[1:] + second[1:] == alone[1:]
+
+
+def test_tables_of_the_host_are_read_and_not_trained(tmp_path: Path) -> None:
+    text = """
+import jax
+jax.distributed.initialize()
+import numpy as np
+import ipujax as ipu
+rows = np.ones((8, 2), np.float32)
+table = ipu.HostEmbedding(rows)
+print(jax.jit(lambda t: table.lookup(t, np.array([3])))(table.token()))
+try:
+    ipu.HostEmbedding(rows, ipu.HostEmbeddingSGD(0.1))
+except ipu.ConfigError as error:
+    print(error)
+"""
+    for lines in _lines(tmp_path, text, 2):
+        assert lines[0] == "[[1. 1.]]"
+        assert "needs a job of one process to train a table; got 2 processes" in lines[1]
+
+
+def test_names_of_dumps_have_the_rank(tmp_path: Path) -> None:
+    text = """
+import os
+os.environ["IPUJAX_DUMP_DIR"] = os.environ["DUMPS"]
+import jax
+jax.distributed.initialize()
+jax.jit(lambda x: x + 1)(jax.numpy.ones(3))
+"""
+    dumps = tmp_path / "dumps"
+    ended = launch(["-n", 2, *script(tmp_path, text)], tmp_path, {"DUMPS": str(dumps)})
+    assert ended.returncode == 0, ended.stderr
+    names = [path.name for path in dumps.iterdir()]
+    assert names
+    assert {name[:6] for name in names} == {"rank0_", "rank1_"}

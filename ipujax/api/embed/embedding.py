@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ipujax import jax_compat
 from ipujax.api.arguments import (
     LARGEST_INT32,
     array,
@@ -56,7 +57,8 @@ class HostEmbedding:
             keeps a copy of the rows that it replaced.
     Raises:
         ConfigError: a wrong rank, no rows, a wrong dtype, a NumPy array that cannot be changed in
-            place, an unknown strategy, a negative number.
+            place, an unknown strategy, a negative number; an optimizer in a job of several
+            processes.
 
     Source: `HostEmbedding` and `create_host_embedding` of Graphcore's TensorFlow.
 
@@ -93,6 +95,12 @@ class HostEmbedding:
             raise ConfigError(
                 f"[{WHERE}] needs a HostEmbeddingSGD or None as the optimizer; got "
                 f"{type(optimizer).__name__}. Pass ipu.HostEmbeddingSGD(learning_rate)."
+            )
+        if optimizer is not None and jax_compat.num_processes() > 1:
+            raise ConfigError(
+                f"[{WHERE}] needs a job of one process to train a table; got "
+                f"{jax_compat.num_processes()} processes, of which each would train its own. Train "
+                "rows on the devices (ipu.embedding), or pass optimizer=None."
             )
         rows = table if isinstance(table, np.ndarray) else _rows_of(table)
         _check_table(rows.shape, rows.dtype)
