@@ -11,7 +11,7 @@
 #include "popops/TensorCollectives.hpp"
 
 /// Graphcore's Communication Library: collective operations of a graph's replicas. A tensor stands
-/// for one array on each replica, and data is combined in the order of the replicas, so results are
+/// for one array on each replica, and data is combined as a tree over the replicas, so results are
 /// bitwise repeatable with any method. Options: "method" ("auto", the rings and "broadcast", see
 /// Method), "syncful.maxBroadcastSize"; they only change the cost. Options that choose between
 /// GCL's implementations, such as "useSynclessCollectives", have no effect. Cost: the links of

@@ -116,24 +116,42 @@ class Combination {
     return one.reshape({1}).broadcast(static_cast<unsigned>(data.numElements()), 0);
   }
 
-  /// Combines arrays in the members' order, a few per map.
+  /// Combines the members' arrays as a balanced tree, split at the largest power of two below their
+  /// number, a few per map. Neutral arrays at the end do not change the tree of those before them.
   Tensor reduced(const Tensor& arrays) {
     constexpr std::size_t kArrays = 8;
+    const std::size_t n = arrays.dim(0);
     const bool squares = op_ == CollectiveOperator::SQUARE_ADD;
-    Tensor sum = arrays[0];
-    if (squares) sum = mapOne(graph_, pe::_1 * pe::_1, {sum}, prog_, debug_);
-    if (arrays.dim(0) == 1 && !squares) return replicas_.copied(sum, "combined");
-    for (std::size_t begin = 1; begin < arrays.dim(0); begin += kArrays) {
-      Tensors ts = {sum};
-      pe::Expr e = pe::_1;
-      for (std::size_t m = begin; m < std::min(begin + kArrays, arrays.dim(0)); ++m) {
-        ts.push_back(arrays[m]);
-        const pe::PlaceHolder x(static_cast<unsigned>(ts.size()));
-        e = combined(op_, arrays.elementType(), e, squares ? pe::Expr(x * x) : pe::Expr(x));
-      }
-      sum = mapOne(graph_, e, ts, prog_, {debug_, "combined"});
+    if (n == 1 && !squares) return replicas_.copied(arrays[0], "combined");
+    if (n <= kArrays) {
+      Tensors ts;
+      const pe::Expr e = treeOf(arrays, ts);
+      return mapOne(graph_, e, ts, prog_, {debug_, "combined"});
     }
-    return sum;
+    const std::size_t left = leftOf(n);
+    const Tensors halves{reduced(arrays.slice(0, left)), reduced(arrays.slice(left, n))};
+    const pe::Expr e = combined(op_, arrays.elementType(), pe::_1, pe::_2);
+    return mapOne(graph_, e, halves, prog_, {debug_, "combined"});
+  }
+
+  static std::size_t leftOf(std::size_t n) {
+    std::size_t left = 1;
+    while (2 * left < n) left *= 2;
+    return left;
+  }
+
+  /// The expression of the tree over the arrays, which are appended to the operands.
+  pe::Expr treeOf(const Tensor& arrays, Tensors& operands) {
+    const std::size_t n = arrays.dim(0);
+    if (n == 1) {
+      operands.push_back(arrays[0]);
+      const pe::PlaceHolder x(static_cast<unsigned>(operands.size()));
+      return op_ == CollectiveOperator::SQUARE_ADD ? pe::Expr(x * x) : pe::Expr(x);
+    }
+    const std::size_t left = leftOf(n);
+    const pe::Expr a = treeOf(arrays.slice(0, left), operands);
+    const pe::Expr b = treeOf(arrays.slice(left, n), operands);
+    return combined(op_, arrays.elementType(), a, b);
   }
 
   Tensor sizeOfGroup() {

@@ -1,5 +1,5 @@
 // All-reduce and reduce-scatter with every operator, type and group and some odd sizes, against
-// plain loops in the order of the members.
+// plain trees over the members.
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -66,6 +66,18 @@ T first(CollectiveOperator op, T a) {
 template <class T>
 using Arrays = std::vector<std::vector<T>>;
 
+/// Element i of members [begin, end) of a group, split at the largest power of two below their
+/// number.
+template <class T>
+T tree(CollectiveOperator op, const Arrays<T>& values, const std::vector<unsigned>& group,
+       std::size_t begin, std::size_t end, std::size_t i) {
+  if (end - begin == 1) return first(op, values[group[begin]][i]);
+  std::size_t left = 1;
+  while (2 * left < end - begin) left *= 2;
+  return combine(op, tree(op, values, group, begin, begin + left, i),
+                 tree(op, values, group, begin + left, end, i));
+}
+
 /// The expected result of replica r, whose group is `group`.
 template <class T>
 std::vector<T> expected(CollectiveOperator op, const Arrays<T>& values,
@@ -73,9 +85,7 @@ std::vector<T> expected(CollectiveOperator op, const Arrays<T>& values,
   if (op == CollectiveOperator::LOCAL) return values[r];
   std::vector<T> result(values[r].size());
   for (std::size_t i = 0; i < result.size(); ++i) {
-    T acc = first(op, values[group[0]][i]);
-    for (std::size_t m = 1; m < group.size(); ++m)
-      acc = combine(op, acc, first(op, values[group[m]][i]));
+    T acc = tree(op, values, group, 0, group.size(), i);
     if (op == CollectiveOperator::MEAN) acc = static_cast<T>(acc / static_cast<T>(group.size()));
     result[i] = acc;
   }
