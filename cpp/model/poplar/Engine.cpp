@@ -1,10 +1,10 @@
 #include "poplar/Engine.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <set>
@@ -59,7 +59,7 @@ struct Engine::Impl {
     const std::int32_t selector = selectorOf(name);
     const void* const inputs[] = {&selector};
     const ipujax::engine::Arrays arrays{inputs, {}};
-    const Running running(runs);
+    const Running running(*this);
     streams.begin(threads_for_callbacks);
     try {
       if (replica) {
@@ -75,19 +75,31 @@ struct Engine::Impl {
     }
   }
 
-  /// Marks a run as in progress during its lifetime.
+  /// Marks a run as in progress during its lifetime. A stop that came as the run before ended does
+  /// not stop this one.
   struct Running {
-    explicit Running(std::atomic<bool>& flag) : flag(flag) {
-      if (flag.exchange(true))
+    explicit Running(Impl& the_engine) : engine(the_engine) {
+      const std::lock_guard lock(engine.mutex);
+      if (engine.runs)
         throw poplar_error(
             "[Engine] needs the program that runs to end first; got a call of its callback or of "
             "another thread. Call the engine after run().");
+      engine.runs = true;
+      engine.session.forgetCancel();
     }
-    ~Running() { flag = false; }
+    ~Running() {
+      const std::lock_guard lock(engine.mutex);
+      engine.runs = false;
+    }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
-    std::atomic<bool>& flag;
+    Impl& engine;
   };
+
+  void stop() {
+    const std::lock_guard lock(mutex);
+    if (runs) session.cancel();
+  }
 
   bool hasEntryPoint(const std::string& name) const {
     const auto& names = image->entry_points;
@@ -154,7 +166,8 @@ struct Engine::Impl {
   ipujax::engine::Session session;
   internal::RunLog log;
   bool loaded = false;
-  std::atomic<bool> runs{false};
+  std::mutex mutex;         ///< guards runs
+  bool runs = false;        ///< a program
   std::string report_file;  ///< empty: none
   bool reports_each_run = true;
   OptionFlags options;
@@ -226,9 +239,7 @@ void Engine::prepare(const Device& device) {
                        std::to_string(tiles) + ". Make both for one target.");
 }
 void Engine::prepare(const Device& device, const RuntimeOptions&) { prepare(device); }
-void Engine::stop() {
-  if (impl().runs) impl().session.cancel();
-}
+void Engine::stop() { impl().stop(); }
 void Engine::deploy() {
   impl().enter("load");
   impl().loaded = true;
