@@ -211,5 +211,14 @@ def _gathered_bytes(data: bytes, room: int) -> list[np.ndarray]:
     own = jax.device_put(padded, firsts[jax.process_index()])
     sharding = NamedSharding(mesh, PartitionSpec("process"))
     parts = jax.make_array_from_single_device_arrays((len(firsts), room), sharding, [own])
-    whole = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(parts)
-    return list(np.asarray(whole.addressable_shards[0].data))
+    return list(np.asarray(replicated(parts, mesh)))
+
+
+def replicated(x: jax.Array, mesh: Mesh) -> jax.Array:
+    """The whole array on each device of a mesh, whose processes call this at the same time."""
+    return jax.jit(_same, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
+
+
+def _same(x: jax.Array) -> jax.Array:
+    """A function that stays, so that `jit` knows the programs it has compiled."""
+    return x

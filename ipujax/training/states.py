@@ -9,8 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
+from ipujax.distributed.host_arrays import replicated
 from ipujax.errors import ArrayFileError
 
 
@@ -61,8 +62,7 @@ def _whole(x: jax.Array) -> jax.Array:
     if x.is_fully_addressable or x.is_fully_replicated:
         return x
     assert isinstance(x.sharding, NamedSharding), x.sharding
-    replicated = NamedSharding(x.sharding.mesh, PartitionSpec())
-    return jax.jit(lambda x: x, out_shardings=replicated)(x)
+    return replicated(x, x.sharding.mesh)
 
 
 def from_host(

@@ -10,8 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.hosts import kills
 from tests.hosts.jobs import ROOT, launch, script
 
@@ -241,7 +239,6 @@ else:
     assert "got a failure of process 0" in logs[1], logs[1]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_process_outlives_its_launcher(tmp_path: Path) -> None:
     marker = f"outlives-{os.getpid()}"
     command = script(tmp_path, "import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
